@@ -1,0 +1,159 @@
+"""Checks of a run's arguments: one clear sentence before anything is computed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from noslip.errors import unknown_name
+from noslip.integrators._base import Integrator
+from noslip.system import System
+
+BACKENDS = ("auto", "xla", "native", "gpu")
+ADMISSIBLE = 1e-9
+
+
+def is_traced(*values: Any) -> bool:
+    """Whether a JAX transformation is under way."""
+    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(values))
+
+
+def whole_steps(steps: int | None, t_end: float | None, t0: Array, h: Array) -> int:
+    """The number of steps from `steps` or `t_end`."""
+    if (steps is None) == (t_end is None):
+        given = "both were" if steps is not None else "neither was"
+        raise ValueError(f"exactly one of `steps` and `t_end` must be given, but {given}")
+    if steps is None:
+        if is_traced(t0, h):
+            raise ValueError("`steps` must be given instead of `t_end` when t0 or step_size is traced")
+        assert t_end is not None
+        if not (np.isfinite(float(h)) and float(h) > 0):
+            raise ValueError(f"`step_size` must be positive, but {float(h)!r} was provided")
+        span = (float(t_end) - float(t0)) / float(h)
+        if not np.isfinite(span) or span < 0:
+            raise ValueError(f"`t_end` must be a time after t0 = {float(t0):g}, but {t_end!r} was provided")
+        steps = round(span)
+        if abs(span - steps) > 1e-9 * max(1.0, span):
+            low, high = float(t0) + np.floor(span) * float(h), float(t0) + np.ceil(span) * float(h)
+            raise ValueError(
+                f"`t_end` must be t0 + a whole number of steps, but {t_end!r} is {span:.6g} steps after t0; "
+                f"the nearest reachable times are {low:.12g} and {high:.12g}"
+            )
+    if isinstance(steps, bool) or int(steps) != steps or steps < 0:
+        raise ValueError(f"`steps` must be a whole number >= 0, but {steps!r} was provided")
+    return int(steps)
+
+
+def check_run(
+    system: System,
+    integrator: Integrator,
+    q: Array,
+    v: Array,
+    t: Array,
+    h: Array,
+    save_every: int,
+    backend: str,
+    traced: bool,
+) -> None:
+    """Refuse what cannot be run; values are looked at only where they are concrete."""
+    if not isinstance(integrator, Integrator):
+        raise TypeError(
+            f"`integrator` must be an integrator such as VelocityNonholonomic(), but {integrator!r} was provided"
+        )
+    for name, array in (("q0", q), ("v0", v)):
+        if array.shape != (system.n,):
+            raise ValueError(f"`{name}` must have shape ({system.n},), but {array.shape} was provided")
+    for name, array in (("step_size", h), ("t0", t)):
+        if array.shape != ():
+            raise ValueError(f"`{name}` must be a number, but an array of shape {array.shape} was provided")
+    if isinstance(save_every, bool) or int(save_every) != save_every or save_every < 1:
+        raise ValueError(f"`save_every` must be a whole number >= 1, but {save_every!r} was provided")
+    if backend not in BACKENDS:
+        raise ValueError(unknown_name("backend", backend, BACKENDS))
+    if backend in ("native", "gpu"):
+        raise ValueError(f"backend '{backend}' is not part of this version; use 'auto' or 'xla'")
+    if reason := integrator.applies_to(system):
+        raise ValueError(f"{type(integrator).__name__} cannot run on this system: {reason}")
+    if not traced:
+        _check_values(system, integrator, q, v, t, h)
+
+
+def _check_values(system: System, integrator: Integrator, q: Array, v: Array, t: Array, h: Array) -> None:
+    for name, array in (("q0", q), ("v0", v), ("t0", t)):
+        if not np.all(np.isfinite(array)):
+            raise ValueError(f"`{name}` must be finite, but {np.asarray(array)} was provided")
+    if not (np.isfinite(float(h)) and float(h) > 0):
+        raise ValueError(f"`step_size` must be positive, but {float(h)!r} was provided")
+    M, mu, phi, jacobian = jax.tree.map(np.asarray, _at_start(system, integrator, q, v, t, h))
+    if not np.all(np.isfinite(M)):
+        raise ValueError(f"the mass matrix must be finite, but at q0 = {np.asarray(q)} it is not")
+    eigenvalues = np.linalg.eigvalsh(M)
+    if eigenvalues[0] <= 1e-13 * abs(eigenvalues[-1]):
+        raise ValueError(
+            f"the mass matrix must be positive definite, but at q0 = {np.asarray(q)} "
+            f"its eigenvalues are {eigenvalues}"
+        )
+    if not np.all(np.isfinite(mu)):
+        raise ValueError(f"the constraint must be finite, but at q0 = {np.asarray(q)} it is not")
+    if len(values := _small_singular_values(mu)):
+        raise ValueError(
+            f"the constraint one-forms must have full rank {system.m}, but at q0 = {np.asarray(q)} "
+            f"their singular values are {values}"
+        )
+    residual, size = np.max(np.abs(phi)), np.linalg.norm(np.asarray(v))
+    if not residual <= ADMISSIBLE * (1 + size):
+        raise ValueError(
+            f"`v0` must satisfy the constraint, but phi(q0, v0) = {phi} (at most "
+            f"{ADMISSIBLE * (1 + size):.0e} is allowed); system.project_velocity(q0, v0) gives the nearest "
+            "velocity that does"
+        )
+    if jacobian is not None and len(values := _small_singular_values(jacobian)):
+        raise ValueError(
+            f"{type(integrator).__name__} has no unique step from this state: its regularity matrix, "
+            f"JS (61), has singular values {values}; try another step_size or beta"
+        )
+
+
+@jax.jit
+def _model(system: System, q: Array, v: Array) -> tuple[Array, Array, Array]:
+    return system.mass_matrix(q), system.mu(q, v), system.phi(q, v)
+
+
+def _at_start(
+    system: System, integrator: Integrator, q: Array, v: Array, t: Array, h: Array
+) -> tuple[Array, Array, Array, Array | None]:
+    implicit = type(integrator).residual is not Integrator.residual
+    jacobian = _regularity(system, integrator, q, v, t, h) if implicit else None
+    return *_model(system, q, v), jacobian
+
+
+def _regularity_matrix(
+    system: System, integrator: Integrator, q: Array, v: Array, t: Array, h: Array
+) -> Array:
+    """The Jacobian of the step's equations at the initial guess, which is JS (61) up to scaling;
+    unknowns in units of their own size, equations in units of their largest entry."""
+    state = integrator.init(system, q, v, t, h)
+    guess = integrator.guess(system, state, h)
+    flat, unravel = jax.flatten_util.ravel_pytree(guess)
+    size = jax.flatten_util.ravel_pytree(integrator.scale(system, state, guess, h))[0]
+
+    def residual(x: Array) -> Array:
+        return jax.flatten_util.ravel_pytree(integrator.residual(system, state, unravel(x), h))[0]
+
+    scaled = jax.jacfwd(residual)(flat) * jnp.where(size > 0, size, 1.0)
+    return scaled / jnp.maximum(jnp.max(jnp.abs(scaled), axis=1, keepdims=True), 1e-300)
+
+
+_regularity = jax.jit(_regularity_matrix, static_argnames="integrator")
+
+
+def _small_singular_values(matrix: np.ndarray) -> np.ndarray:
+    """All singular values if the smallest says that the matrix is singular, else none."""
+    if not np.all(np.isfinite(matrix)):
+        return np.full(min(matrix.shape), np.nan)
+    values = np.linalg.svd(matrix, compute_uv=False)
+    return values if values[-1] <= 1e-12 * values[0] else values[:0]

@@ -1,0 +1,34 @@
+"""What can go wrong in a run, and the sentences that say so."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from noslip.trajectory import Trajectory
+
+
+class SolveFailed(RuntimeError):
+    """An implicit step could not be solved; `trajectory` holds everything before it."""
+
+    def __init__(self, message: str, trajectory: Trajectory):
+        super().__init__(message)
+        self.trajectory = trajectory
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C during a run; `trajectory` holds what had been saved until then."""
+
+    def __init__(self, message: str, trajectory: Trajectory):
+        super().__init__(message)
+        self.trajectory = trajectory
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
+    """One sentence for a name that does not exist, with the nearest one that does."""
+    known = sorted(known)
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known) or 'none'}."
+    return f"unknown {kind} '{name}'; {hint}"

@@ -1,0 +1,1 @@
+"""The spaces that the systems move on: linear algebra, connections, distributions."""

@@ -1,0 +1,141 @@
+"""The contract of an integrator, and the sums that keep a long run exact.
+
+An implicit method is its residual: `init`, `guess`, `residual`, `update`, `observe`; the solve, the
+loop, saving and compiling are elsewhere. An explicit method gives `step` instead of the middle three.
+States are frozen pytrees whose only absolute position is `q` (a `Sum`), so that the time loop can
+wrap declared angles in any of them; all else is increments, velocities and momenta.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
+
+import jax.numpy as jnp
+from jax import Array
+
+from noslip._pytree import pytree
+from noslip.integrators._solve import Solve, explicit_step, solve
+
+if TYPE_CHECKING:
+    from noslip.system import System
+
+VOCABULARY: Mapping[str, str] = {
+    "constraint": "phi(q, v) = 0 at every saved state, to round-off",
+    "deformed_constraint": "phi at the method's own inner node, JS (88), to round-off",
+    "energy": "the energy where the motion conserves it, to round-off",
+    "first_integrals": "every declared first integral, to round-off",
+    "reversible": "self-adjoint: a step of -h undoes a step of h",
+    "symplectic_reduced": "the symplectic form of the reduced phase space",
+    "momentum_equation": "the discrete nonholonomic momentum equation",
+}
+
+
+@pytree
+class Sum:
+    """A running sum that remembers what rounding cut off (Moeller, Kahan)."""
+
+    value: Array
+    low: Array
+
+    @classmethod
+    def start(cls, value: Array) -> Self:
+        return cls(value, jnp.zeros_like(value))
+
+    def plus(self, increment: Array | float) -> Sum:
+        y = increment + self.low
+        s = self.value + y
+        back = s - self.value
+        return Sum(s, (self.value - (s - back)) + (y - back))
+
+
+class Observation(NamedTuple):
+    """What a state shows to the outside; `multipliers` None where the method has none of its own."""
+
+    t: Array
+    q: Array
+    v: Array
+    multipliers: Array | None
+    multiplier_t: Array
+
+
+class State(Protocol):
+    """Any frozen pytree with these; the next step may need more."""
+
+    @property
+    def t(self) -> Sum: ...
+    @property
+    def q(self) -> Sum: ...
+
+
+class Integrator:
+    """Base of all methods. Subclasses are frozen dataclasses: equal fields mean equal methods."""
+
+    order: ClassVar[int] | property = 0
+    """Order p of the global error in (q, v); the claims test measures it."""
+
+    preserves: ClassVar[frozenset[str]] | property = frozenset()
+    """Words of VOCABULARY; each is a promise that the claims test holds, each absent word is seen broken."""
+
+    reference: ClassVar[str] = ""
+    """Paper and equation numbers."""
+
+    own_time: ClassVar[bool] = False
+    """True for methods whose time is computed in the step instead of being t0 + k h."""
+
+    @classmethod
+    def variants(cls) -> tuple[Self, ...]:
+        """The parameter choices that the claims test runs."""
+        return (cls(),)
+
+    def applies_to(self, system: System) -> str | None:
+        """None, or one sentence that says why this method cannot run on this system."""
+        return None
+
+    def init(self, system: System, q: Array, v: Array, t: Array, h: Array) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} must define init")
+
+    def guess(self, system: System, state: Any, h: Array) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} must define guess, or step")
+
+    def scale(self, system: System, state: Any, guess: Any, h: Array) -> Any:
+        """Sizes of the unknowns, against which the solve judges their last increments."""
+        raise NotImplementedError(f"{type(self).__name__} must define scale, or step")
+
+    def residual(self, system: System, state: Any, x: Any, h: Array) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} must define residual, or step")
+
+    def update(self, system: System, state: Any, x: Any, h: Array) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} must define update, or step")
+
+    def observe(self, state: Any) -> Observation:
+        raise NotImplementedError(f"{type(self).__name__} must define observe")
+
+    def step(self, system: System, state: Any, h: Array) -> Any:
+        """Explicit methods define this one."""
+        return None
+
+    def advance(self, system: System, state: Any, h: Array) -> tuple[Any, Solve]:
+        """One step with the record of its solve. Used by the time loop; not overridden."""
+        if type(self).step is not Integrator.step:
+            state = self.step(system, state, h)
+            return state, explicit_step(state)
+        guess = self.guess(system, state, h)
+        scale = self.scale(system, state, guess, h)
+        x, record = solve(lambda x: self.residual(system, state, x, h), guess, scale)
+        return self.update(system, state, x, h), record
+
+    def deformed_constraint(self, system: System, q: Array, v: Array, h: Array) -> Array:
+        """What a method with the promise `deformed_constraint` keeps at zero instead of phi."""
+        return system.phi(q, v)
+
+    def options(self) -> dict[str, Any]:
+        """The fields by name, for tables and saved files."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+
+
+def require_interval(name: str, value: float, low: float, high: float) -> None:
+    """Refuse a parameter outside its interval."""
+    if not low <= value <= high:
+        raise ValueError(f"`{name}` must be in [{low:g}, {high:g}], but {value!r} was provided")

@@ -1,0 +1,54 @@
+"""The classical Runge-Kutta method of order 4 on the vector field of JS (22): the baseline.
+
+    dq/dt = v,   dv/dt = acceleration(q, v, t)
+
+It knows nothing of the constraint or the energy, and both drift.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jax import Array
+
+from noslip._pytree import pytree
+from noslip.integrators._base import Integrator, Observation, Sum
+from noslip.system import System
+
+
+@pytree
+class PhaseState:
+    """Time, position and velocity."""
+
+    t: Sum
+    q: Sum
+    v: Sum
+
+
+@dataclass(frozen=True)
+class RungeKutta4(Integrator):
+    """Kutta's method of order 4: what a careful user without structure would take."""
+
+    order = 4
+    reference = "Kutta 1901"
+
+    def init(self, system: System, q: Array, v: Array, t: Array, h: Array) -> PhaseState:
+        return PhaseState(Sum.start(t), Sum.start(q), Sum.start(v))
+
+    def step(self, system: System, state: PhaseState, h: Array) -> PhaseState:
+        t, q, v = state.t.value, state.q.value, state.v.value
+        k1 = system.acceleration(q, v, t)
+        v2 = v + h / 2 * k1
+        k2 = system.acceleration(q + h / 2 * v, v2, t + h / 2)
+        v3 = v + h / 2 * k2
+        k3 = system.acceleration(q + h / 2 * v2, v3, t + h / 2)
+        v4 = v + h * k3
+        k4 = system.acceleration(q + h * v3, v4, t + h)
+        return PhaseState(
+            state.t.plus(h),
+            state.q.plus(h / 6 * (v + 2 * v2 + 2 * v3 + v4)),
+            state.v.plus(h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)),
+        )
+
+    def observe(self, state: PhaseState) -> Observation:
+        return Observation(state.t.value, state.q.value, state.v.value, None, state.t.value)

@@ -1,0 +1,247 @@
+"""The one time loop of all methods: checks, compiled calls, progress, interruption, result."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from noslip import __version__, _loop
+from noslip._inputs import check_run, is_traced, whole_steps
+from noslip.errors import Interrupted, SolveFailed
+from noslip.integrators._base import Integrator
+from noslip.integrators._solve import Status
+from noslip.system import System
+from noslip.trajectory import Report, RunInfo, Trajectory
+
+SECONDS_PER_CALL = 0.2  # how long one compiled call may take, so that progress and Ctrl-C stay live
+Progress = Callable[[int, int], None]
+
+
+def simulate(
+    system: System,
+    integrator: Integrator,
+    q0: Any,
+    v0: Any,
+    *,
+    step_size: Any,
+    steps: int | None = None,
+    t_end: float | None = None,
+    t0: Any = 0.0,
+    parameters: Mapping[str, Any] | None = None,
+    save_every: int = 1,
+    backend: str = "auto",
+    progress: bool | Progress | None = None,
+    throw: bool = True,
+) -> Trajectory:
+    """Run `integrator` on `system` from (q0, v0) and return the saved states with all diagnostics.
+
+    Give `steps` or `t_end` (a whole number of steps after t0). Every `save_every`-th state is saved,
+    and always the last. `progress` is True for a bar, or a function of (steps done, steps in all).
+    A failed solve raises `SolveFailed` with the part before it, or with throw=False ends the result there.
+    With traced arguments (jax.grad, jit, vmap) the run is one differentiable scan.
+    """
+    if parameters is not None:
+        system = system.with_parameters(parameters)
+    q, v = jnp.asarray(q0, dtype=float), jnp.asarray(v0, dtype=float)
+    h, t = jnp.asarray(step_size, dtype=float), jnp.asarray(t0, dtype=float)
+    traced = is_traced(system, q, v, h, t)
+    steps = whole_steps(steps, t_end, t, h)
+    check_run(system, integrator, q, v, t, h, save_every, backend, traced)
+    if traced:
+        rows = _loop.scan(system, integrator, q, v, t, h, steps, save_every)
+        return _result(system, integrator, rows, q, v, t, h, steps, save_every, "xla", jnp)
+
+    runner = getattr(integrator, "host_runner", _CompiledRunner)(system, integrator, q, v, t, h)
+    saved, interrupted = _drive(runner, steps, save_every, progress)
+    saved = _merge_failed_row(saved)
+    run = _result(system, integrator, saved, q, v, t, h, steps, save_every, runner.backend, np)
+    if interrupted:
+        done = int(saved.step[-1])
+        raise Interrupted(f"interrupted after step {done} of {steps}; `trajectory` holds them", run)
+    if throw and not run.success:
+        raise SolveFailed(_failure(run), run)
+    return run
+
+
+class _CompiledRunner:
+    """Runs the compiled loop; the host decides how far each call goes."""
+
+    backend = "xla"
+
+    def __init__(self, system: System, integrator: Integrator, q: Array, v: Array, t: Array, h: Array):
+        self.system, self.integrator, self.h = system, integrator, h
+        self.carry, self.first = _loop.start(system, integrator, q, v, t, h)
+
+    def to(self, stop: int, last: int, every: int) -> tuple[_loop.Row, int, bool]:
+        """Advance towards step `stop`: the new rows, the step reached, and whether a solve failed."""
+        self.carry, rows, count = _loop.advance(
+            self.system, self.integrator, self.carry, self.h, stop, last, every
+        )
+        count = int(count)
+        rows = jax.tree.map(lambda x: np.asarray(x)[:count], rows)
+        failed = int(self.carry.interval.status) != Status.SOLVED
+        return rows, int(self.carry.step), failed
+
+
+def _drive(runner: Any, steps: int, every: int, progress: bool | Progress | None) -> tuple[_loop.Row, bool]:
+    """Call the runner until the end, in pieces of about SECONDS_PER_CALL."""
+    parts = [jax.tree.map(lambda x: np.asarray(x)[None], runner.first)]
+    done, piece, failed, interrupted = 0, 64, False, False
+    with _meter(progress, steps) as show:
+        try:
+            while done < steps and not failed:
+                began, before = time.perf_counter(), done
+                rows, done, failed = runner.to(min(done + piece, steps), steps, every)
+                parts.append(rows)
+                show(done, steps)
+                rate = (done - before) / (time.perf_counter() - began)
+                piece = max(1, min(8 * piece, int(rate * SECONDS_PER_CALL) + 1))
+        except KeyboardInterrupt:
+            interrupted = True
+    return jax.tree.map(lambda *x: np.concatenate(x), *parts), interrupted
+
+
+def _merge_failed_row(rows: _loop.Row) -> _loop.Row:
+    """A failure right after a saved row adds no state of its own: its record joins that row."""
+    if len(rows.step) < 2 or rows.step[-1] != rows.step[-2]:
+        return rows
+    merged = {}
+    for name, values in vars(rows.interval).items():
+        merged[name] = values[:-1].copy()
+        merged[name][-1] = max(values[-2], values[-1])
+    cut = {name: values[:-1] for name, values in vars(rows).items() if name != "interval"}
+    return _loop.Row(**cut, interval=_loop.Interval(**merged))
+
+
+@jax.jit
+def _evaluate(system: System, q: Array, v: Array) -> tuple[Array, Array, Array, dict[str, Array]]:
+    """Energy, its scale, constraint and first integrals of many states."""
+    integrals = {
+        name: jax.vmap(lambda q, v, f=f: f(q, v, system.parameters))(q, v)
+        for name, f in system.first_integrals.items()
+    }
+    return (
+        jax.vmap(system.energy)(q, v),
+        jax.vmap(system.energy_scale)(q, v),
+        jax.vmap(system.phi)(q, v),
+        integrals,
+    )
+
+
+def _in_blocks(system: System, q: Any, v: Any) -> Any:
+    """`_evaluate` on blocks of one size, so that it compiles once whatever the length of the run."""
+    blocks = []
+    for i in range(0, len(q), _loop.ROWS):
+        piece = [x[i : i + _loop.ROWS] for x in (q, v)]
+        padded = [np.concatenate([x, np.repeat(x[-1:], _loop.ROWS - len(x), axis=0)]) for x in piece]
+        values = _evaluate(system, *padded)
+        blocks.append(jax.tree.map(lambda x, size=len(piece[0]): np.asarray(x)[:size], values))
+    return jax.tree.map(lambda *x: np.concatenate(x), *blocks)
+
+
+def _result(
+    system: System,
+    integrator: Integrator,
+    rows: _loop.Row,
+    q0: Array,
+    v0: Array,
+    t0: Array,
+    h: Array,
+    steps: int,
+    every: int,
+    backend: str,
+    xp: Any,
+) -> Trajectory:
+    concrete = xp is np
+    evaluate = _in_blocks if concrete else _evaluate
+    energy, scale, phi, integrals = evaluate(system, rows.q, rows.v)
+    module = system.lagrangian.__module__ or ""
+    info = RunInfo(
+        integrator=type(integrator).__name__,
+        options=integrator.options(),
+        coordinates=system.coordinates,
+        parameters=dict(system.parameters),
+        step_size=float(h) if concrete else h,
+        steps=steps,
+        save_every=every,
+        t0=float(t0) if concrete else t0,
+        backend=backend,
+        multiplier_source="method" if _has_multipliers(integrator, system) else "node",
+        angles=system.angles,
+        source=module.removeprefix("noslip.systems.") if module.startswith("noslip.systems.") else "",
+        arguments=dict(system.parameters),
+        versions=_versions(),
+    )
+    # t0 + k h, not a sum of k terms; a method that makes its own time says so in `rows.t`
+    uniform = xp.asarray(t0) + rows.step * xp.asarray(h)
+    return Trajectory(
+        t=rows.t if integrator.own_time else uniform,
+        q=rows.q + _loop.TURN * rows.turns,
+        v=rows.v,
+        multipliers=rows.multipliers,
+        multiplier_t=rows.multiplier_t,
+        energy=energy,
+        energy_scale=scale,
+        constraint_residual=phi,
+        first_integrals=integrals,
+        report=Report(**vars(rows.interval)),
+        q0=xp.asarray(q0),
+        v0=xp.asarray(v0),
+        info=info,
+    )
+
+
+def _has_multipliers(integrator: Integrator, system: System) -> bool:
+    x, t = jax.ShapeDtypeStruct((system.n,), float), jax.ShapeDtypeStruct((), float)
+
+    def observe(q: Array, v: Array, t: Array, h: Array) -> Any:
+        return integrator.observe(integrator.init(system, q, v, t, h)).multipliers
+
+    return jax.eval_shape(observe, x, x, t, t) is not None
+
+
+def _versions() -> dict[str, str]:
+    packages = {name: importlib.metadata.version(name) for name in ("jax", "jaxlib", "numpy")}
+    return {"noslip": __version__, "python": platform.python_version(), **packages}
+
+
+def _failure(run: Trajectory) -> str:
+    report = run.report
+    step = int(np.max(report.failed_step))
+    return (
+        f"step {step} of {run.info.steps} (t = {run.t[-1]:g}) failed: {report.worst.message} "
+        f"(last increment {report.increment[-1]:.1e}, residual {report.residual[-1]:.1e}); "
+        f"`trajectory` of this exception holds the {len(run.t)} saved states before it"
+    )
+
+
+class _meter:
+    """Context that yields show(done, total): a bar, the user's function, or nothing."""
+
+    def __init__(self, progress: bool | Progress | None, total: int):
+        self.progress, self.total = progress, total
+        self.bar: Any = None
+
+    def __enter__(self) -> Progress:
+        if callable(self.progress):
+            return self.progress
+        if not self.progress:
+            return lambda done, total: None
+        from rich.progress import Progress as Bar
+
+        self.bar = Bar(transient=True)
+        self.bar.start()
+        task = self.bar.add_task("steps", total=self.total)
+        return lambda done, total: self.bar.update(task, completed=done)
+
+    def __exit__(self, *_: object) -> None:
+        if self.bar is not None:
+            self.bar.stop()

@@ -1,0 +1,54 @@
+"""Chaplygin sleigh: a rigid body on a plane that slides on two points and a knife edge (CFHM section 4.2).
+
+Coordinates x, y (contact of the blade), theta (its direction). With mass m, moment of inertia J about
+the centre of mass, and distance a from the blade to the centre of mass along the blade:
+
+    L = ((J + m a^2) thetadot^2 + m (xdot^2 + ydot^2 + 2 a thetadot (ydot cos theta - xdot sin theta))) / 2
+    ydot cos theta - xdot sin theta = 0
+
+The mass matrix depends on theta. The velocity along the blade never decreases when a > 0, so the
+motion is not reversible in appearance: every solution tends to a straight line. Besides the energy
+the motion has a further first integral only in closed but multivalued form; none is declared.
+"""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+from jax import Array
+
+from noslip.system import Parameters, System
+
+
+def lagrangian(q: Array, v: Array, p: Parameters) -> Array:
+    sideways = v[1] * jnp.cos(q[2]) - v[0] * jnp.sin(q[2])
+    turning = (p["J"] + p["m"] * p["a"] ** 2) * v[2] ** 2
+    return 0.5 * (turning + p["m"] * (v[0] ** 2 + v[1] ** 2 + 2 * p["a"] * v[2] * sideways))
+
+
+def one_forms(q: Array, p: Parameters) -> Array:
+    return jnp.array([[-jnp.sin(q[2]), jnp.cos(q[2]), 0.0]])
+
+
+def frame(q: Array, p: Parameters) -> Array:
+    """X1 = d/dtheta and X2 = the direction of the blade, each of unit kinetic norm (CFHM section 4.2)."""
+    turn, slide = 1 / jnp.sqrt(p["J"] + p["m"] * p["a"] ** 2), 1 / jnp.sqrt(p["m"])
+    return jnp.array([[0.0, slide * jnp.cos(q[2])], [0.0, slide * jnp.sin(q[2])], [turn, 0.0]])
+
+
+def system(m: float = 1.0, J: float = 8.0, a: float = 1.0) -> System:
+    return System(
+        lagrangian,
+        one_forms=one_forms,
+        coordinates=("x", "y", "theta"),
+        parameters={"m": m, "J": J, "a": a},
+        angles=("theta",),
+        frame=frame,
+        fibre=("y",),
+    )
+
+
+def typical_state() -> tuple[Array, Array]:
+    """Sliding backwards while turning: the sleigh turns around and ends sliding forwards."""
+    theta, speed = 0.1, -0.6
+    q0 = jnp.array([-5.0, 0.0, theta])
+    return q0, jnp.array([speed * jnp.cos(theta), speed * jnp.sin(theta), 0.4])

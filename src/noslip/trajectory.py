@@ -1,0 +1,207 @@
+"""The result of a run: time-first arrays with names, the solve report, and everything to run it again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+
+from noslip.integrators._solve import Status
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.figure import Figure
+
+Array = Any  # NumPy arrays after a run; JAX arrays or tracers inside a transformation
+
+
+@dataclass(frozen=True)
+class Report:
+    """The implicit solves, one row per saved time: the worst of the steps since the row before.
+
+    `increment` is the last Newton increment relative to the scale of the unknowns, `failed_step`
+    the number of the first step that failed, or -1.
+    """
+
+    steps: Array
+    iterations: Array
+    increment: Array
+    residual: Array
+    status: Array
+    failed_step: Array
+
+    @property
+    def worst(self) -> Status:
+        """The worst status of the whole run."""
+        return Status(int(np.max(self.status)))
+
+    def __str__(self) -> str:
+        return (
+            f"{int(np.sum(self.steps))} steps, at most {int(np.max(self.iterations))} iterations, "
+            f"last increment <= {np.max(self.increment):.1e}, {self.worst.message}"
+        )
+
+
+@dataclass(frozen=True)
+class RunInfo:
+    """What was run, completely: enough to run it again."""
+
+    integrator: str
+    options: Mapping[str, Any]
+    coordinates: tuple[str, ...]
+    parameters: Mapping[str, Any]
+    step_size: Any
+    steps: int
+    save_every: int
+    t0: Any
+    backend: str
+    multiplier_source: str
+    angles: tuple[str, ...] = ()
+    source: str = ""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectory:
+    """States, energies, constraint, multipliers and solve report at the saved times (axis 0).
+
+    `energy`, `first_integrals` and `constraint_residual` are evaluated on the very states that the
+    method stepped (angles wrapped); `q` is unwrapped. `multiplier_t` dates the multipliers.
+    """
+
+    t: Array
+    q: Array
+    v: Array
+    multipliers: Array
+    multiplier_t: Array
+    energy: Array
+    energy_scale: Array
+    constraint_residual: Array
+    first_integrals: Mapping[str, Array]
+    report: Report
+    q0: Array
+    v0: Array
+    info: RunInfo
+
+    @property
+    def backend(self) -> str:
+        """Where the run was computed."""
+        return self.info.backend
+
+    @property
+    def success(self) -> bool:
+        """Whether every step was solved."""
+        return self.report.worst == Status.SOLVED
+
+    def __repr__(self) -> str:
+        return (
+            f"Trajectory({self.info.integrator}, {len(self.t)} saved times, "
+            f"t = {self.t[0]:g} .. {self.t[-1]:g}, {self.report})"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        """Equal bits in every array, and equal information about the run."""
+        if not isinstance(other, Trajectory):
+            return NotImplemented
+        mine, theirs = self.to_xarray(), other.to_xarray()
+        return bool(mine.identical(theirs))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def to_xarray(self) -> xarray.Dataset:
+        """A dataset with dimensions time, coordinate and constraint, and the run's data as attributes."""
+        import xarray
+
+        names = [f"constraint_{i}" for i in range(self.multipliers.shape[1])]
+        state, reaction = ("time", "coordinate"), ("time", "constraint")
+        data = {
+            "q": (state, self.q),
+            "v": (state, self.v),
+            "multipliers": (reaction, self.multipliers),
+            "multiplier_t": ("time", self.multiplier_t),
+            "energy": ("time", self.energy),
+            "energy_scale": ("time", self.energy_scale),
+            "constraint_residual": (reaction, self.constraint_residual),
+            "q0": ("coordinate", self.q0),
+            "v0": ("coordinate", self.v0),
+        }
+        data |= {f"integral_{name}": ("time", x) for name, x in self.first_integrals.items()}
+        data |= {f"report_{f.name}": ("time", getattr(self.report, f.name)) for f in fields(Report)}
+        arrays = {name: (dims, np.asarray(values)) for name, (dims, values) in data.items()}
+        coords = {"time": self.t, "coordinate": list(self.info.coordinates), "constraint": names}
+        info = {f.name: _jsonable(getattr(self.info, f.name)) for f in fields(RunInfo)}
+        return xarray.Dataset(arrays, coords, {"noslip": json.dumps(info, sort_keys=True)})
+
+    def save(self, path: str | Path) -> None:
+        """Write NetCDF. The file appears complete or not at all."""
+        path = Path(path)
+        if not path.parent.is_dir():
+            raise FileNotFoundError(f"cannot save to '{path}': there is no folder '{path.parent}'")
+        partial = path.with_name(f".{path.name}.part")
+        try:
+            self.to_xarray().to_netcdf(partial, engine="h5netcdf")
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
+
+    def plot(self) -> Figure:
+        """Path, energy, constraint and multipliers in one figure (needs the `plots` extra)."""
+        from noslip.plots.trajectory import plot_trajectory
+
+        return plot_trajectory(self)
+
+    def with_source(self, source: str, arguments: Mapping[str, Any]) -> Trajectory:
+        """The same run, with the place that its system came from, for `noslip rerun`."""
+        return replace(self, info=replace(self.info, source=source, arguments=dict(arguments)))
+
+
+def load(path: str | Path) -> Trajectory:
+    """Read a run that `Trajectory.save` wrote; it equals the one that was saved."""
+    import xarray
+
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"there is no file '{path}'")
+    try:
+        with xarray.open_dataset(path, engine="h5netcdf") as opened:
+            data = opened.load()
+    except OSError:
+        raise ValueError(f"'{path}' is not a NetCDF file") from None
+    if "noslip" not in data.attrs:
+        raise ValueError(f"'{path}' was not written by noslip: it has no attribute 'noslip'")
+    info = json.loads(data.attrs["noslip"])
+    for name in ("coordinates", "angles"):
+        info[name] = tuple(info[name])
+    values = {name: data[name].values for name in data.variables}
+    return Trajectory(
+        t=values["time"],
+        first_integrals={
+            name.removeprefix("integral_"): x for name, x in values.items() if name.startswith("integral_")
+        },
+        report=Report(**{f.name: values[f"report_{f.name}"] for f in fields(Report)}),
+        info=RunInfo(**info),
+        **{
+            f.name: values[f.name]
+            for f in fields(Trajectory)
+            if f.name not in ("t", "first_integrals", "report", "info")
+        },
+    )
+
+
+def _jsonable(value: Any) -> Any:
+    """Plain data for JSON; floats keep every bit."""
+    if isinstance(value, Mapping):
+        return {str(key): _jsonable(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_jsonable(item) for item in value]
+    if isinstance(value, (np.ndarray, np.generic, jax.Array)):
+        return np.asarray(value).tolist()
+    return value if isinstance(value, (str, int, float, bool, type(None))) else repr(value)
+
+
+jax.tree_util.register_dataclass(Report, [f.name for f in fields(Report)], [])
