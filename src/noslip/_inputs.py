@@ -62,7 +62,8 @@ def check_run(
     """Refuse what cannot be run; values are looked at only where they are concrete."""
     if not isinstance(integrator, Integrator):
         raise TypeError(
-            f"`integrator` must be an integrator such as VelocityNonholonomic(), but {integrator!r} was provided"
+            f"`integrator` must be an integrator such as VelocityNonholonomic(), "
+            f"but {integrator!r} was provided"
         )
     for name, array in (("q0", q), ("v0", v)):
         if array.shape != (system.n,):

@@ -59,7 +59,7 @@ def simulate(
         rows = _loop.scan(system, integrator, q, v, t, h, steps, save_every)
         return _result(system, integrator, rows, q, v, t, h, steps, save_every, "xla", jnp)
 
-    runner = getattr(integrator, "host_runner", _CompiledRunner)(system, integrator, q, v, t, h)
+    runner = make_runner(system, integrator, q, v, t, h)
     saved, interrupted = _drive(runner, steps, save_every, progress)
     saved = _merge_failed_row(saved)
     run = _result(system, integrator, saved, q, v, t, h, steps, save_every, runner.backend, np)
@@ -69,6 +69,11 @@ def simulate(
     if throw and not run.success:
         raise SolveFailed(_failure(run), run)
     return run
+
+
+def make_runner(system: System, integrator: Integrator, q: Array, v: Array, t: Array, h: Array) -> Any:
+    """What advances a run: the compiled loop, or a host-driven one where the method brings its own."""
+    return getattr(integrator, "host_runner", _CompiledRunner)(system, integrator, q, v, t, h)
 
 
 class _CompiledRunner:
@@ -191,7 +196,7 @@ def _result(
         energy=energy,
         energy_scale=scale,
         constraint_residual=phi,
-        first_integrals=integrals,
+        first_integrals={name: integrals[name] for name in system.first_integrals},
         report=Report(**vars(rows.interval)),
         q0=xp.asarray(q0),
         v0=xp.asarray(v0),
@@ -234,13 +239,13 @@ class _meter:
         if callable(self.progress):
             return self.progress
         if not self.progress:
-            return lambda done, total: None
+            return lambda *_: None
         from rich.progress import Progress as Bar
 
         self.bar = Bar(transient=True)
         self.bar.start()
         task = self.bar.add_task("steps", total=self.total)
-        return lambda done, total: self.bar.update(task, completed=done)
+        return lambda done, _: self.bar.update(task, completed=done)
 
     def __exit__(self, *_: object) -> None:
         if self.bar is not None:

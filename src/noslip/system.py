@@ -28,12 +28,13 @@ from noslip.geometry.linear import spd_solve
 P = ParamSpec("P")
 R = TypeVar("R")
 Parameters = Mapping[str, Any]
+Vector = Any  # whatever jnp.asarray turns into an array of floats
 
 
 def _derived(method: Callable[P, R]) -> Callable[P, R]:
     """Compile `method` once per structure of the system; check shapes; let `parameters=` override."""
     names = [name for name in inspect.signature(method).parameters if name not in ("self", "parameters")]
-    compiled = jax.jit(lambda system, *args: method(system, *args))  # type: ignore[call-arg, arg-type]
+    compiled = jax.jit(lambda system, *args: method(system, *args))  # type: ignore[call-arg]
 
     @functools.wraps(method)
     def call(self: System, *args: Any, parameters: Parameters | None = None, **named: Any) -> Any:
@@ -45,7 +46,10 @@ def _derived(method: Callable[P, R]) -> Callable[P, R]:
             expected = () if name == "t" else (self.n,)
             if array.shape != expected:
                 raise ValueError(f"`{name}` must have shape {expected}, but {array.shape} was provided")
-        return compiled(system, *arrays)
+        result = compiled(system, *arrays)
+        if not all(_is_finite(leaf) for leaf in jax.tree.leaves(result)):
+            _refuse_singular(system, dict(zip(names, arrays, strict=True)))
+        return result
 
     return call  # type: ignore[return-value]
 
@@ -136,52 +140,52 @@ class System:
 
     # ---- the Lagrangian and its derivatives -------------------------------------------------------
     @_derived
-    def dL_dq(self, q: Array, v: Array, *, parameters: Parameters | None = None) -> Array:
+    def dL_dq(self, q: Vector, v: Vector, *, parameters: Parameters | None = None) -> Array:
         """Derivative of the Lagrangian by the coordinates."""
         return jax.grad(self.lagrangian, 0)(q, v, self.parameters)
 
     @_derived
-    def momentum(self, q: Array, v: Array, *, parameters: Parameters | None = None) -> Array:
+    def momentum(self, q: Vector, v: Vector, *, parameters: Parameters | None = None) -> Array:
         """p = dL/dv."""
         return jax.grad(self.lagrangian, 1)(q, v, self.parameters)
 
     @_derived
-    def mass_matrix(self, q: Array, *, parameters: Parameters | None = None) -> Array:
+    def mass_matrix(self, q: Vector, *, parameters: Parameters | None = None) -> Array:
         """M(q) = d2L/dv2."""
         # forward over reverse: the identity matrix of directions is a constant that folds away
         return jax.jacfwd(jax.grad(self.lagrangian, 1), 1)(q, jnp.zeros_like(q), self.parameters)
 
     @_derived
-    def velocity(self, q: Array, p: Array, *, parameters: Parameters | None = None) -> Array:
+    def velocity(self, q: Vector, p: Vector, *, parameters: Parameters | None = None) -> Array:
         """The velocity whose momentum is p."""
         return spd_solve(self.mass_matrix(q), p - self.momentum(q, jnp.zeros_like(q)))
 
     @_derived
-    def energy(self, q: Array, v: Array, *, parameters: Parameters | None = None) -> Array:
+    def energy(self, q: Vector, v: Vector, *, parameters: Parameters | None = None) -> Array:
         """E = v . dL/dv - L."""
         return jnp.dot(v, self.momentum(q, v)) - self.lagrangian(q, v, self.parameters)
 
     @_derived
-    def energy_scale(self, q: Array, v: Array, *, parameters: Parameters | None = None) -> Array:
+    def energy_scale(self, q: Vector, v: Vector, *, parameters: Parameters | None = None) -> Array:
         """|T| + |V|, the size against which an energy error means something."""
         potential = -self.lagrangian(q, jnp.zeros_like(v), self.parameters)
         return jnp.abs(self.energy(q, v) - potential) + jnp.abs(potential)
 
     @_derived
-    def potential_force(self, q: Array, *, parameters: Parameters | None = None) -> Array:
+    def potential_force(self, q: Vector, *, parameters: Parameters | None = None) -> Array:
         """-dV/dq, where V(q) = -L(q, 0)."""
         return self.dL_dq(q, jnp.zeros_like(q))
 
     @_derived
     def applied_force(
-        self, q: Array, v: Array, t: Array | float = 0.0, *, parameters: Parameters | None = None
+        self, q: Vector, v: Vector, t: Vector = 0.0, *, parameters: Parameters | None = None
     ) -> Array:
         """The external force, zero where the system has none."""
-        return jnp.zeros_like(q) if self.force is None else self.force(q, v, t, self.parameters)
+        return jnp.zeros_like(q) if self.force is None else self.force(q, v, jnp.asarray(t), self.parameters)
 
     # ---- the constraints --------------------------------------------------------------------------
     @_derived
-    def phi(self, q: Array, v: Array, *, parameters: Parameters | None = None) -> Array:
+    def phi(self, q: Vector, v: Vector, *, parameters: Parameters | None = None) -> Array:
         """Value of the constraints; zero on admissible states."""
         if self.constraint is not None:
             return jnp.asarray(self.constraint(q, v, self.parameters))
@@ -189,7 +193,7 @@ class System:
         return value if self.drift is None else value + jnp.asarray(self.drift(q, self.parameters))
 
     @_derived
-    def mu(self, q: Array, v: Array, *, parameters: Parameters | None = None) -> Array:
+    def mu(self, q: Vector, v: Vector, *, parameters: Parameters | None = None) -> Array:
         """dphi/dv, shape (m, n): the directions of the reaction. For linear constraints v is not used."""
         if self.one_forms is not None:
             return jnp.asarray(self.one_forms(q, self.parameters))
@@ -198,27 +202,27 @@ class System:
     # ---- the motion -------------------------------------------------------------------------------
     @_derived
     def multipliers(
-        self, q: Array, v: Array, t: Array | float = 0.0, *, parameters: Parameters | None = None
+        self, q: Vector, v: Vector, t: Vector = 0.0, *, parameters: Parameters | None = None
     ) -> Array:
         """lam of JS (23), generalised to forces, drift and nonlinear constraints."""
         return _motion(self, q, v, t)[0]
 
     @_derived
     def acceleration(
-        self, q: Array, v: Array, t: Array | float = 0.0, *, parameters: Parameters | None = None
+        self, q: Vector, v: Vector, t: Vector = 0.0, *, parameters: Parameters | None = None
     ) -> Array:
         """dv/dt, the vector field of JS (22)."""
         return _motion(self, q, v, t)[1]
 
     @_derived
-    def _projection(self, q: Array, v: Array) -> tuple[Array, Array]:
+    def _projection(self, q: Vector, v: Vector) -> tuple[Array, Array]:
         """phi(q, v), and M^-1 mu^T C^-1, which turns it into the M-shortest correction of v."""
         mu = self.mu(q, v)
         lift = spd_solve(self.mass_matrix(q), mu.T)
         return self.phi(q, v), spd_solve(mu @ lift, lift.T).T
 
     @_derived
-    def project_velocity(self, q: Array, v: Array, *, parameters: Parameters | None = None) -> Array:
+    def project_velocity(self, q: Vector, v: Vector, *, parameters: Parameters | None = None) -> Array:
         """The nearest velocity, in the kinetic metric, that satisfies the constraints.
 
         Nonlinear constraints take Newton steps, each M-orthogonal to the constraint of the moment.
@@ -229,7 +233,7 @@ class System:
         return v
 
     @_derived
-    def projectors(self, q: Array, *, parameters: Parameters | None = None) -> tuple[Array, Array]:
+    def projectors(self, q: Vector, *, parameters: Parameters | None = None) -> tuple[Array, Array]:
         """(P, Q) of LMS section 5: M-orthogonal projections of vectors onto D_q and its complement."""
         if self.kind == "nonlinear":
             raise ValueError("projectors(q) needs linear or affine constraints, but these are nonlinear")
@@ -249,9 +253,30 @@ def _motion(system: System, q: Array, v: Array, t: Array | float) -> tuple[Array
     return lam, solved[:, 0] + solved[:, 1:] @ lam
 
 
+def _is_finite(value: Any) -> bool:
+    """Whether a result is finite, as far as that can be known outside a transformation."""
+    return isinstance(value, jax.core.Tracer) or bool(np.all(np.isfinite(value)))
+
+
+def _refuse_singular(system: System, arguments: dict[str, Array]) -> None:
+    """Name the cause of a result that is not finite, where it is a singular matrix of the system."""
+    q, v = arguments["q"], arguments.get("v", jnp.zeros(system.n))
+    if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((system, q, v))):
+        return
+    p = system.parameters
+    M = jax.hessian(system.lagrangian, 1)(q, jnp.zeros_like(v), p)
+    mu = system.one_forms(q, p) if system.one_forms else jax.jacfwd(system.constraint, 1)(q, v, p)  # type: ignore[arg-type]
+    for name, matrix in (("mass matrix", M), ("constraint one-forms", mu)):
+        values = np.linalg.svd(np.nan_to_num(matrix), compute_uv=False)
+        if not values[-1] > 1e-13 * values[0]:
+            raise ValueError(
+                f"the {name} must have full rank, but at q = {np.asarray(q)} the singular values are {values}"
+            )
+
+
 def _parameter(name: str, value: Any) -> Any:
-    if isinstance(value, jax.core.Tracer) or not hasattr(value, "__array__") and not np.isscalar(value):
-        return value  # traced, or a leaf that JAX itself put there while rebuilding the pytree
+    if isinstance(value, jax.core.Tracer):
+        return value
     if np.asarray(value).dtype.kind not in "fiu":
         raise ValueError(f"parameter '{name}' must be a number, but {value!r} was provided")
     array = np.asarray(value, dtype=float)

@@ -177,7 +177,7 @@ def load(path: str | Path) -> Trajectory:
     info = json.loads(data.attrs["noslip"])
     for name in ("coordinates", "angles"):
         info[name] = tuple(info[name])
-    values = {name: data[name].values for name in data.variables}
+    values = {str(name): data[name].values for name in data.variables}
     return Trajectory(
         t=values["time"],
         first_integrals={

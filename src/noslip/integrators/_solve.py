@@ -23,8 +23,7 @@ from noslip.geometry import linear
 EPS = float(np.finfo(float).eps)
 SETTLED = 2 * EPS  # an increment this small, relative to the scale, changes nothing any more
 ACCEPTED = 1e-9  # stagnation above this is not round-off but a failed solve
-CHORD_LIMIT = 15
-NEWTON_LIMIT = 40
+LIMIT = 50  # iterations
 
 
 class Status(enum.IntEnum):
@@ -63,6 +62,8 @@ class Solve:
 @pytree
 class _Iteration:
     x: Array
+    inverse: Array  # of the Jacobian, at the guess or, when `newton`, at every x
+    newton: Array
     count: Array
     size: Array
     before: Array
@@ -87,38 +88,42 @@ def solve(residual: Callable[[Any], Any], guess: Any, scale: Any) -> tuple[Any, 
 
 
 def _newton(f: Callable[[Array], Array], x0: Array, sizes: Array) -> tuple[Array, Solve]:
-    def iterate(it: _Iteration, direction: Callable[[Array, Array], Array]) -> _Iteration:
-        r = f(it.x)
-        dx = direction(it.x, r)
+    def refreshed(it: _Iteration) -> Array:
+        # a loop of one turn or none: under vmap it runs only if some member needs it, and its code exists once
+        refresh = it.newton | (it.count == 0)
+        return lax.while_loop(
+            lambda c: c[1],
+            lambda _: (linear.inverse(jax.jacfwd(f)(it.x)), jnp.array(False)),
+            (it.inverse, refresh),
+        )[0]
+
+    def iterate(it: _Iteration) -> _Iteration:
+        inverse, r = refreshed(it), f(it.x)
+        dx = inverse @ r
         size = jnp.max(jnp.abs(dx) / (sizes + jnp.abs(it.x)))
-        return _Iteration(it.x - dx, it.count + 1, size, it.size, jnp.max(jnp.abs(r)))
+        # a chord whose increments stop shrinking above round-off is given up: Newton goes on, from the
+        # guess if the chord has jumped away
+        crawled = ~it.newton & ~(size < 0.5 * it.size) & ~(size <= 64 * EPS)
+        lost = crawled & ~(size < 0.1)
+        x = jnp.where(lost, x0, it.x - dx)
+        size, before = jnp.where(crawled, 1e300, size), jnp.where(crawled, jnp.inf, it.size)
+        return _Iteration(x, inverse, it.newton | crawled, it.count + 1, size, before, jnp.max(jnp.abs(r)))
 
     def go_on(it: _Iteration) -> Array:
         # an increment that no longer shrinks has reached round-off (or the method fails)
-        return (it.size > SETTLED) & (it.size < 0.5 * it.before)
+        return (it.size > SETTLED) & (it.size < 0.5 * it.before) & (it.count < LIMIT)
 
-    start = _Iteration(x0, jnp.array(0), jnp.array(1e300), jnp.array(jnp.inf), jnp.array(jnp.inf))
-    inverse = linear.inverse(jax.jacfwd(f)(x0))
-    chord = lax.while_loop(
-        lambda it: go_on(it) & (it.count < CHORD_LIMIT),
-        lambda it: iterate(it, lambda x, r: inverse @ r),
-        start,
+    n = x0.size
+    start = _Iteration(
+        x0,
+        jnp.zeros((n, n)),
+        jnp.array(False),
+        jnp.array(0),
+        jnp.array(1e300),
+        jnp.array(jnp.inf),
+        jnp.array(0.0),
     )
-    # a chord that stagnated near round-off is done; one that crawled or jumped away is handed on
-    unfinished = ~(chord.size <= 64 * EPS)
-    usable = jnp.isfinite(chord.size) & (chord.size < 0.1)
-    again = _Iteration(
-        jnp.where(usable, chord.x, x0),
-        chord.count,
-        jnp.where(unfinished, 1e300, chord.size),
-        jnp.where(unfinished, jnp.inf, chord.before),
-        chord.residual,
-    )
-    last = lax.while_loop(
-        lambda it: go_on(it) & unfinished & (it.count < CHORD_LIMIT + NEWTON_LIMIT),
-        lambda it: iterate(it, lambda x, r: linear.solve(jax.jacfwd(f)(x), r)),
-        again,
-    )
+    last = lax.while_loop(go_on, iterate, start)
     finite = jnp.all(jnp.isfinite(last.x)) & jnp.isfinite(last.size)
     status = jnp.where(
         ~finite, Status.NOT_FINITE, jnp.where(last.size <= ACCEPTED, Status.SOLVED, Status.NOT_CONVERGED)

@@ -6,9 +6,16 @@ the centre of mass, and distance a from the blade to the centre of mass along th
     L = ((J + m a^2) thetadot^2 + m (xdot^2 + ydot^2 + 2 a thetadot (ydot cos theta - xdot sin theta))) / 2
     ydot cos theta - xdot sin theta = 0
 
-The mass matrix depends on theta. The velocity along the blade never decreases when a > 0, so the
-motion is not reversible in appearance: every solution tends to a straight line. Besides the energy
-the motion has a further first integral only in closed but multivalued form; none is declared.
+The mass matrix depends on theta. With u the speed along the blade, rho1 = sqrt(J + m a^2) thetadot and
+rho2 = sqrt(m) u obey CFHM (22) and run on a half circle, along which u never decreases when a > 0: the
+motion is not reversible in appearance, every solution tends to a straight line with the centre of mass in
+front of the blade. The heading of that line is
+
+    theta + kappa atan2(rho1, rho2),      kappa = sqrt((J + m a^2) / m) / a
+
+along the whole motion (for a < 0 with both arguments negated), and its cosine and sine are the first
+integrals declared. They are smooth except on the states that slide straight backwards (rho1 = 0, a rho2 < 0),
+which are unstable equilibria that no other motion reaches, and at rest; they mean nothing for a = 0.
 """
 
 from __future__ import annotations
@@ -35,6 +42,22 @@ def frame(q: Array, p: Parameters) -> Array:
     return jnp.array([[0.0, slide * jnp.cos(q[2])], [0.0, slide * jnp.sin(q[2])], [turn, 0.0]])
 
 
+def final_heading(q: Array, v: Array, p: Parameters) -> Array:
+    """The heading that the sleigh tends to; only its cosine and sine are single valued."""
+    inertia = p["J"] + p["m"] * p["a"] ** 2
+    along = v[0] * jnp.cos(q[2]) + v[1] * jnp.sin(q[2])
+    angle = jnp.arctan2(p["a"] * jnp.sqrt(inertia) * v[2], p["a"] * jnp.sqrt(p["m"]) * along)
+    return q[2] + jnp.sqrt(inertia / p["m"]) / p["a"] * angle
+
+
+def final_cos(q: Array, v: Array, p: Parameters) -> Array:
+    return jnp.cos(final_heading(q, v, p))
+
+
+def final_sin(q: Array, v: Array, p: Parameters) -> Array:
+    return jnp.sin(final_heading(q, v, p))
+
+
 def system(m: float = 1.0, J: float = 8.0, a: float = 1.0) -> System:
     return System(
         lagrangian,
@@ -43,6 +66,7 @@ def system(m: float = 1.0, J: float = 8.0, a: float = 1.0) -> System:
         parameters={"m": m, "J": J, "a": a},
         angles=("theta",),
         frame=frame,
+        first_integrals={"final_cos": final_cos, "final_sin": final_sin},
         fibre=("y",),
     )
 

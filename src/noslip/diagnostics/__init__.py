@@ -1,0 +1,28 @@
+"""Judges of a run or a method: energy, constraint, first integrals, order, reversibility."""
+
+from noslip.diagnostics.conservation import (
+    Drift,
+    constraint_error,
+    deformed_constraint_error,
+    drift,
+    energy_balance,
+    energy_drift,
+    energy_error,
+    first_integral_errors,
+)
+from noslip.diagnostics.order import MeasuredOrder, measured_order
+from noslip.diagnostics.reversibility import reversibility_defect
+
+__all__ = [
+    "Drift",
+    "MeasuredOrder",
+    "constraint_error",
+    "deformed_constraint_error",
+    "drift",
+    "energy_balance",
+    "energy_drift",
+    "energy_error",
+    "first_integral_errors",
+    "measured_order",
+    "reversibility_defect",
+]

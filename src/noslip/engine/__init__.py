@@ -1,0 +1,1 @@
+"""Where a run is computed, other than by XLA: native code, accelerators, the Taylor reference."""

@@ -1,0 +1,122 @@
+"""Host-driven runs of the reference flow: heyoka's Taylor method, or SciPy's DOP853 without it."""
+
+from __future__ import annotations
+
+import copy
+import importlib.util
+from typing import Any
+
+import jax
+import numpy as np
+from jax import Array
+from scipy.integrate import solve_ivp
+
+from noslip import _loop
+from noslip.engine.taylor import NotExpressible, vector_field
+from noslip.integrators._base import Integrator
+from noslip.integrators._solve import Status
+from noslip.system import System
+
+BLOCK = 256  # steps between restarts of the adaptive flow
+_compiled: dict[Any, Any] = {}
+
+
+class ReferenceRunner:
+    """The interface of the compiled loop, on top of an adaptive flow that lands on every saved time."""
+
+    def __init__(self, system: System, integrator: Integrator, q: Array, v: Array, t: Array, h: Array):
+        self.system, self.h, self.t0 = system, float(h), float(t)
+        self.step, self.saved, self.q, self.v = 0, 0, np.asarray(q), np.asarray(v)
+        self.flow, self.backend = _flow(system)
+        self.first = jax.tree.map(lambda x: x[0], self._rows([0], self.q[None], self.v[None]))
+
+    def to(self, stop: int, last: int, every: int) -> tuple[_loop.Row, int, bool]:
+        """Advance past step `stop`; rows at the multiples of `every` and at `last`.
+
+        The flow is restarted at the multiples of BLOCK and nowhere else, so that the states do not depend
+        on how the host cuts the run into calls.
+        """
+        parts, failed = [self._rows([], np.empty((0, self.system.n)), np.empty((0, self.system.n)))], False
+        while self.step < stop and not failed:
+            rows, failed = self._block(min((self.step // BLOCK + 1) * BLOCK, last), last, every)
+            parts.append(rows)
+        return jax.tree.map(lambda *x: np.concatenate(x), *parts), self.step, failed
+
+    def _block(self, end: int, last: int, every: int) -> tuple[_loop.Row, bool]:
+        marks = sorted({*range((self.step // every + 1) * every, end + 1, every), end})
+        times = [self.t0 + k * self.h for k in [self.step, *marks]]
+        states, reached = self.flow(np.concatenate([self.q, self.v]), times)
+        failed = reached < len(marks)
+        marks, states = marks[:reached], states[:reached]
+        if marks:
+            self.step = marks[-1]
+            self.q, self.v = states[-1][: self.system.n], states[-1][self.system.n :]
+        keep = [i for i, k in enumerate(marks) if k % every == 0 or k == last or (failed and k == self.step)]
+        n = self.system.n
+        rows = self._rows([marks[i] for i in keep], states[keep, :n], states[keep, n:])
+        if failed and not keep:  # the failure belongs to the row before, which `simulate` merges
+            rows = self._rows([self.step], self.q[None], self.v[None])
+        if failed:
+            rows.interval.status[-1] = Status.NOT_FINITE
+            rows.interval.failed_step[-1] = self.step + 1
+        return rows, failed
+
+    def _rows(self, steps: list[int], q: np.ndarray, v: np.ndarray) -> _loop.Row:
+        k = np.array(steps, dtype=int)
+        t = self.t0 + k * self.h
+        turns = np.where(self.system.angle_mask, np.round(q / _loop.TURN), 0.0)
+        wrapped = q - turns * _loop.TURN
+        lam = np.array([self.system.multipliers(*state) for state in zip(wrapped, v, t, strict=True)])
+        lam = lam.reshape(len(k), self.system.m)
+        counts, sizes = np.zeros(len(k), dtype=int), np.zeros(len(k))
+        taken = np.diff(k, prepend=self.saved)
+        self.saved = int(k[-1]) if len(k) else self.saved
+        records: list[Any] = [taken, counts, sizes, sizes, counts.copy(), counts - 1]
+        columns: list[Any] = [k, t, wrapped, turns, v, lam, t, _loop.Interval(*records)]
+        return _loop.Row(*columns)
+
+
+def _flow(system: System) -> tuple[Any, str]:
+    """(state, times) -> (states at times[1:], how many were reached), and the name of the method."""
+    if importlib.util.find_spec("heyoka") is not None:
+        try:
+            return _taylor_flow(system), "heyoka"
+        except NotExpressible:
+            pass  # the backend of the result says so
+    return _runge_kutta_flow(system), "scipy DOP853"
+
+
+def _taylor_flow(system: System) -> Any:
+    import heyoka as hy
+
+    leaves, key = jax.tree.flatten(system)
+    if key not in _compiled:
+        variables, rhs = vector_field(hy, system)
+        pairs = list(zip(variables, rhs, strict=True))
+        _compiled[key] = hy.taylor_adaptive(pairs, [0.0] * len(pairs), compact_mode=True)
+    solver = copy.deepcopy(_compiled[key])
+    if leaves:
+        solver.pars[:] = np.concatenate([np.ravel(np.asarray(leaf, dtype=float)) for leaf in leaves])
+
+    def flow(state: np.ndarray, times: list[float]) -> tuple[np.ndarray, int]:
+        solver.time, solver.state[:] = times[0], state
+        outcome, *_, grid = solver.propagate_grid(np.array(times))
+        good = int(np.sum(np.all(np.isfinite(grid[1:]), axis=1)))
+        finished = outcome == hy.taylor_outcome.time_limit
+        return grid[1:], len(times) - 1 if finished else min(good, max(len(grid) - 1, 0))
+
+    return flow
+
+
+def _runge_kutta_flow(system: System) -> Any:
+    n = system.n
+
+    def rhs(t: float, y: np.ndarray) -> np.ndarray:
+        return np.concatenate([y[n:], np.asarray(system.acceleration(y[:n], y[n:], t))])
+
+    def flow(state: np.ndarray, times: list[float]) -> tuple[np.ndarray, int]:
+        options = {"method": "DOP853", "rtol": 2.3e-14, "atol": 1e-15}
+        found = solve_ivp(rhs, (times[0], times[-1]), state, t_eval=times, **options)  # type: ignore[call-overload]
+        return found.y.T[1:], found.y.shape[1] - 1
+
+    return flow

@@ -1,0 +1,9 @@
+"""SymPy front end: state a Lagrangian and velocity constraints in SymPy, simulate them like any `System`.
+
+This package is imported explicitly; `import noslip` alone does not load SymPy.
+"""
+
+from noslip.symbolic._integrability import Integrability
+from noslip.symbolic._system import SymbolicSystem, system
+
+__all__ = ["Integrability", "SymbolicSystem", "system"]

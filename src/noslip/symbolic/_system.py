@@ -1,0 +1,224 @@
+"""`noslip.symbolic.system`: a `System` from SymPy expressions."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import sympy as sp
+from sympy.core.function import AppliedUndef
+
+from noslip.symbolic._exact import Undecided
+from noslip.symbolic._generate import generate
+from noslip.symbolic._integrability import Integrability
+from noslip.symbolic._latex import Writer
+from noslip.symbolic._model import Model
+from noslip.symbolic._symbols import Symbols, make_symbols, sequence
+from noslip.system import System
+
+
+def system(
+    lagrangian: sp.Expr,
+    coordinates: Sequence[sp.Expr],
+    nonholonomic_constraints: Sequence[sp.Expr],
+    constants: Mapping[sp.Symbol, Any],
+    *,
+    angles: Sequence[sp.Expr | str] = (),
+    force: Sequence[sp.Expr] | None = None,
+    frame: sp.MatrixBase | None = None,
+    first_integrals: Mapping[str, sp.Expr] | None = None,
+    fibre: Sequence[sp.Expr | str] | None = None,
+    multiplier: sp.Expr | None = None,
+) -> SymbolicSystem:
+    """The mechanical system of a Lagrangian and constraints stated in SymPy.
+
+    `coordinates` are functions of time (sympy.physics.mechanics.dynamicsymbols), velocities their time
+    derivatives. Each constraint is an expression that is zero, or an equation; whether they are linear,
+    affine or nonlinear in the velocities is found out. `constants` gives every other symbol its value and
+    makes it a parameter. The keywords mean what they mean in `System`, as expressions.
+    Constraints that are holonomic in disguise are accepted with a warning; see `integrability()`.
+    """
+    symbols, parameters = make_symbols(coordinates, constants)
+    n = len(symbols.q)
+    given = None if force is None else sequence("force", force, n)
+    model = Model(
+        symbols,
+        symbols.read("lagrangian", lagrangian),
+        tuple(
+            _constraint(symbols, c) for c in sequence("nonholonomic_constraints", nonholonomic_constraints)
+        ),
+        None if given is None else tuple(symbols.read("force", f, time=True) for f in given),
+    )
+    model.check()
+    integrals = _integrals(symbols, first_integrals)
+    made = SymbolicSystem(
+        generate("lagrangian", [model.lagrangian], (), "qv", symbols),
+        **_constraint_functions(model),
+        coordinates=symbols.names,
+        parameters=parameters,
+        angles=_names("angles", angles),
+        force=None if model.force is None else generate("force", model.force, (n,), "qvt", symbols),
+        frame=None if frame is None else _frame(model, frame),
+        first_integrals=integrals,
+        fibre=None if fibre is None else _names("fibre", fibre),
+        multiplier=None if multiplier is None else _function_of_q(symbols, "multiplier", multiplier),
+        model=model,
+    )
+    if message := _disguise(model):
+        warnings.warn(message, UserWarning, stacklevel=2)
+    return made
+
+
+@jax.tree_util.register_pytree_node_class
+@dataclass(frozen=True, eq=False)
+class SymbolicSystem(System):
+    """A `System` that also knows its equations in symbols. Made by `noslip.symbolic.system`."""
+
+    model: Model = field(kw_only=True, repr=False)
+
+    # ---- in the user's symbols --------------------------------------------------------------------
+    @property
+    def lagrangian_expr(self) -> sp.Expr:
+        """L."""
+        return self._written(self.model.lagrangian)
+
+    @property
+    def energy_expr(self) -> sp.Expr:
+        """v . dL/dv - L."""
+        return self._written(self.model.energy)
+
+    @property
+    def momentum_expr(self) -> sp.ImmutableMatrix:
+        """dL/dv."""
+        return self._written(self.model.momentum)
+
+    @property
+    def mass_matrix_expr(self) -> sp.ImmutableMatrix:
+        """M = d2L/dv2."""
+        return self._written(self.model.mass_matrix)
+
+    @property
+    def one_forms_expr(self) -> sp.ImmutableMatrix:
+        """mu = dphi/dv, one row per constraint."""
+        return self._written(self.model.mu)
+
+    @property
+    def drift_expr(self) -> sp.ImmutableMatrix:
+        """b of affine constraints mu v + b = 0; zero for linear ones."""
+        return self._written(self.model.drift)
+
+    @property
+    def constraints_expr(self) -> sp.ImmutableMatrix:
+        """phi, as given."""
+        return self._written(sp.ImmutableMatrix(self.model.phi))
+
+    @property
+    def multipliers_expr(self) -> sp.ImmutableMatrix:
+        """lam of JS (23) in closed form."""
+        return self._written(self.model.multipliers)
+
+    @property
+    def acceleration_expr(self) -> sp.ImmutableMatrix:
+        """dv/dt in closed form, JS (22)."""
+        return self._written(self.model.acceleration)
+
+    def _written(self, expression: Any) -> Any:
+        return self.model.symbols.write(expression)
+
+    # ---- LaTeX ------------------------------------------------------------------------------------
+    def equations_latex(self) -> str:
+        """d/dt dL/dv - dL/dq = mu^T lam + force, and the constraints."""
+        return Writer(self.model).equations()
+
+    def multipliers_latex(self) -> str:
+        """The multipliers in closed form."""
+        return Writer(self.model).multipliers()
+
+    def accelerations_latex(self) -> str:
+        """The accelerations in closed form."""
+        return Writer(self.model).accelerations()
+
+    def one_forms_latex(self) -> str:
+        """The one-forms of the constraints (for nonlinear ones dphi/dv) and the drift."""
+        return Writer(self.model).one_forms()
+
+    def _repr_latex_(self) -> str:
+        return f"$\\displaystyle {self.equations_latex()}$"
+
+    # ---- geometry ---------------------------------------------------------------------------------
+    def integrability(self) -> Integrability:
+        """Whether the constraints are nonholonomic, partly holonomic or holonomic (Frobenius)."""
+        if self.kind == "nonlinear":
+            raise ValueError("integrability() needs linear or affine constraints, but these are nonlinear")
+        return self.model.integrability
+
+
+def _disguise(model: Model) -> str:
+    """A sentence about hidden holonomic constraints; empty if there are none or nobody knows."""
+    if model.kind == "nonlinear":
+        return ""
+    try:
+        found = model.integrability
+    except Undecided:  # `integrability()` says so to whoever asks
+        return ""
+    return "" if found.kind == "nonholonomic" else str(found)
+
+
+def _constraint(symbols: Symbols, given: Any) -> sp.Expr:
+    if isinstance(given, bool) or given in (sp.true, sp.false):
+        raise ValueError(
+            f"a constraint must relate velocities, but {given} was provided: it holds always or never"
+        )
+    phi = symbols.read("nonholonomic_constraints", given)
+    if not phi.free_symbols & set(symbols.v):
+        own = symbols.write(phi)
+        raise ValueError(
+            f"a constraint must contain velocities, but {own} = 0 does not: it is holonomic as given and "
+            f"must be differentiated, {own.diff(symbols.time)} = 0, with initial values that satisfy both"
+        )
+    return phi
+
+
+def _constraint_functions(model: Model) -> dict[str, Any]:
+    s, m, n = model.symbols, len(model.phi), len(model.symbols.q)
+    if model.kind == "nonlinear":
+        return {"constraint": generate("nonholonomic_constraints", model.phi, (m,), "qv", s)}
+    functions = {"one_forms": generate("nonholonomic_constraints", model.mu, (m, n), "q", s)}
+    if model.kind == "affine":
+        functions["drift"] = generate("nonholonomic_constraints", model.drift, (m,), "q", s)
+    return functions
+
+
+def _integrals(symbols: Symbols, given: Mapping[str, sp.Expr] | None) -> dict[str, Any]:
+    if not isinstance(given or {}, Mapping):
+        raise TypeError(
+            f"`first_integrals` must be a dict of names and expressions, but {given!r} was provided"
+        )
+    integrals = {}
+    for name, integral in (given or {}).items():
+        label = f"first_integrals['{name}']"
+        integrals[name] = generate(label, [symbols.read(label, integral)], (), "qv", symbols)
+    return integrals
+
+
+def _frame(model: Model, given: Any) -> Any:
+    s, m, n = model.symbols, len(model.phi), len(model.symbols.q)
+    if not isinstance(given, sp.MatrixBase):
+        raise TypeError(
+            f"`frame` must be a SymPy Matrix, but {given!r} ({type(given).__name__}) was provided"
+        )
+    if given.shape != (n, n - m):
+        raise ValueError(f"`frame` must have shape ({n}, {n - m}), but {given.shape} was provided")
+    return generate("frame", [s.read("frame", x, velocities=False) for x in given], (n, n - m), "q", s)
+
+
+def _function_of_q(symbols: Symbols, label: str, given: Any) -> Any:
+    return generate(label, [symbols.read(label, given, velocities=False)], (), "q", symbols)
+
+
+def _names(label: str, given: Any) -> tuple[str, ...]:
+    """Names of coordinates given as functions of time or as names."""
+    return tuple(str(x.func) if isinstance(x, AppliedUndef) else x for x in sequence(label, given))

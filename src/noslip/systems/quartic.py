@@ -1,0 +1,69 @@
+"""Chaotic quartic system with one constraint on 2 n + 1 coordinates (CFHM (19)-(20)).
+
+Coordinates x, w1..wn, z1..zn, unit masses, n >= 2:
+
+    L = |qdot|^2 / 2 - stiffness |q|^2 / 2 - coupling (z1^2 z2^2 + sum_i wi^2 zi^2) / 2
+    xdot + sum_i wi zidot = 0
+
+CFHM has both parameters equal to 1. The motion is chaotic; no first integral besides the energy is known.
+It is reversible. Test problem of McLachlan and Perlmutter for methods at the energy 3.06 with n = 3.
+"""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+from jax import Array
+
+from noslip.system import Parameters, System
+
+ENERGY = 3.06
+
+
+def lagrangian(q: Array, v: Array, p: Parameters) -> Array:
+    w, z = _parts(q)
+    quartic = z[0] ** 2 * z[1] ** 2 + jnp.sum(w**2 * z**2)
+    return 0.5 * (jnp.dot(v, v) - p["stiffness"] * jnp.dot(q, q) - p["coupling"] * quartic)
+
+
+def one_forms(q: Array, p: Parameters) -> Array:
+    w, _ = _parts(q)
+    return jnp.concatenate([jnp.ones(1), jnp.zeros_like(w), w])[None, :]
+
+
+def frame(q: Array, p: Parameters) -> Array:
+    """d/dwi and wi d/dx - d/dzi (CFHM section 4.1.1)."""
+    w, _ = _parts(q)
+    n = w.shape[0]
+    top = jnp.concatenate([jnp.zeros(n), w])[None, :]
+    return jnp.concatenate([top, jnp.diag(jnp.concatenate([jnp.ones(n), -jnp.ones(n)]))])
+
+
+def system(n: int = 3, stiffness: float = 1.0, coupling: float = 1.0) -> System:
+    if n < 2:
+        raise ValueError(f"`n` must be at least 2, but {n} was provided")
+    numbers = range(1, n + 1)
+    return System(
+        lagrangian,
+        one_forms=one_forms,
+        coordinates=("x", *(f"w{i}" for i in numbers), *(f"z{i}" for i in numbers)),
+        parameters={"stiffness": stiffness, "coupling": coupling},
+        frame=frame,
+        fibre=("x",),
+    )
+
+
+def typical_state(n: int = 3) -> tuple[Array, Array]:
+    """A state in general position, with the velocity scaled to the energy 3.06."""
+    i = jnp.arange(1.0, n + 1)
+    w, z = 1.3 * jnp.cos(i) / n**0.5, 1.1 * jnp.sin(2 * i + 1) / n**0.5
+    wdot, zdot = jnp.sin(3 * i - 1), jnp.cos(2 * i)
+    q0 = jnp.concatenate([jnp.array([0.4]), w, z])
+    v0 = jnp.concatenate([-jnp.dot(w, zdot)[None], wdot, zdot])
+    potential = -lagrangian(q0, jnp.zeros_like(q0), {"stiffness": 1.0, "coupling": 1.0})
+    v0 = v0 * jnp.sqrt(2 * (ENERGY - potential) / jnp.dot(v0, v0))
+    return q0, v0.at[0].set(-jnp.dot(w, v0[n + 1 :]))
+
+
+def _parts(q: Array) -> tuple[Array, Array]:
+    n = q.shape[0] // 2
+    return q[1 : n + 1], q[n + 1 :]

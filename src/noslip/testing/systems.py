@@ -1,0 +1,368 @@
+"""What every mechanical system must satisfy, as one function: for the catalogue and for your own systems.
+
+The reference motion is integrated by SciPy's DOP853 on the system's vector field, with the work of all
+reactions and forces as one more unknown, so that none of the package's own integrators is involved.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from scipy.integrate import solve_ivp
+
+from noslip.system import System
+
+FACTORS = (1.1, 1.2, 1.3)  # parameters are perturbed by these in turn, so that none hides behind a 1
+
+
+class SystemModule(Protocol):
+    """A catalogue file; `exact`, `EXACT_PARAMETERS` and `HOLONOMIC` are optional."""
+
+    system: Callable[..., System]
+    typical_state: Callable[[], tuple[Any, Any]]
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A system, admissible initial data, and its motion from there, time first."""
+
+    system: System
+    t: Array
+    q: Array
+    v: Array
+    work: Array
+    tolerance: float
+
+
+def check_system(
+    subject: System | SystemModule,
+    q0: Any = None,
+    v0: Any = None,
+    *,
+    exact: Callable[..., Any] | None = None,
+    holonomic: bool | None = None,
+    t_end: float = 20.0,
+    tolerance: float = 1e-9,
+) -> None:
+    """Raise an AssertionError that says in one sentence what is wrong with the system, if anything is.
+
+    `subject` is a catalogue module, which brings its own `typical_state`, `exact` and `HOLONOMIC`, or a
+    `System` together with an admissible state (q0, v0). Everything is checked at the given parameters and
+    again with each of them changed by 10 to 30 percent; the velocity is then projected onto the constraints.
+    The motion must stay regular until `t_end`. `exact` is called with the parameters that its signature
+    names; those in the module's EXACT_PARAMETERS are set to the values given there.
+    """
+    make: Callable[[Mapping[str, Any]], System]
+    fixed: Mapping[str, Any] = getattr(subject, "EXACT_PARAMETERS", {})
+    if isinstance(subject, System):
+        if q0 is None or v0 is None:
+            raise TypeError("check_system(system) needs a state: check_system(system, q0, v0)")
+        system, make = subject, subject.with_parameters
+    else:
+        system, make = subject.system(), functools.partial(_from_module, subject)
+        q0, v0 = subject.typical_state() if q0 is None else (q0, v0)
+        exact = exact or getattr(subject, "exact", None)
+        holonomic = getattr(subject, "HOLONOMIC", False) if holonomic is None else holonomic
+    q, v = jnp.asarray(q0, dtype=float), jnp.asarray(v0, dtype=float)
+    check_admissible(system, q, v)
+    for parameters in (dict(system.parameters), perturbed(system.parameters)):
+        try:
+            _check_at(make(parameters), q, v, bool(holonomic), t_end, tolerance)
+            if exact is not None:
+                there = make(parameters | dict(fixed))
+                run = reference(there, q, there.project_velocity(q, v), t_end, tolerance)
+                check_exact(run, exact)
+        except AssertionError as error:
+            raise AssertionError(f"{error} (parameters: {parameters})") from None
+
+
+def _from_module(module: SystemModule, parameters: Mapping[str, Any]) -> System:
+    system = module.system(**parameters)
+    _require(
+        system.parameters == parameters,
+        f"`system(**parameters)` must pass all parameters on, but made {system.parameters}",
+    )
+    return system
+
+
+def _check_at(system: System, q: Any, v: Any, holonomic: bool, t_end: float, tolerance: float) -> None:
+    v = system.project_velocity(q, v)
+    check_full_rank(system, q, v)
+    check_fibre(system, q, v)
+    check_frame(system, q, v)
+    check_integrability(system, q, holonomic)
+    check_multiplier(system, q, v, tolerance)
+    run = reference(system, q, v, t_end, tolerance)
+    check_equations(run)
+    check_constraint(run)
+    check_energy(run)
+    check_first_integrals(run)
+
+
+def perturbed(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Each parameter times a factor of its own."""
+    return {name: FACTORS[i % len(FACTORS)] * value for i, (name, value) in enumerate(parameters.items())}
+
+
+# ---- at one state -----------------------------------------------------------------------------------
+def check_admissible(system: System, q: Any, v: Any) -> None:
+    """The given velocity satisfies the constraints to round-off."""
+    shape = (system.n,)
+    _require(
+        np.shape(q) == shape and np.shape(v) == shape,
+        f"the state must be two arrays of shape {shape}, but {np.shape(q)} and {np.shape(v)} came",
+    )
+    residual = _size(system.phi(q, v))
+    bound = 1e-14 * (1 + _size(v))
+    _require(residual <= bound, f"the state misses the constraints by {residual:.1e} (allowed: {bound:.1e})")
+
+
+def check_full_rank(system: System, q: Any, v: Any) -> None:
+    """The mass matrix is positive definite and the one-forms are independent."""
+    smallest = float(np.linalg.eigvalsh(system.mass_matrix(q))[0])
+    _require(
+        smallest > 0, f"the mass matrix must be positive definite, but has the eigenvalue {smallest:.1e}"
+    )
+    values = np.linalg.svd(np.asarray(system.mu(q, v)), compute_uv=False)
+    _require(
+        values[-1] > 1e-8 * values[0],
+        f"the one-forms must be independent, but their singular values are {values}",
+    )
+
+
+def check_fibre(system: System, q: Any, v: Any) -> None:
+    """The constraints determine the velocities of the fibre from the others."""
+    if system.fibre is None:
+        return
+    block = np.asarray(system.mu(q, v))[:, [system.index(name) for name in system.fibre]]
+    values = np.linalg.svd(block, compute_uv=False)
+    _require(
+        values[-1] > 1e-8 * values[0],
+        f"the constraints must determine the velocities of the fibre {system.fibre}, but do not",
+    )
+
+
+def check_frame(system: System, q: Any, v: Any) -> None:
+    """mu X = 0, and the columns of X are independent."""
+    if system.frame is None:
+        return
+    X = np.asarray(system.frame(jnp.asarray(q), system.parameters))
+    mu = np.asarray(system.mu(q, v))
+    defect = _size(mu @ X) / (_size(mu) * _size(X))
+    _require(defect < 1e-13, f"the frame must satisfy mu X = 0, but mu X is {defect:.1e} of its factors")
+    values = np.linalg.svd(X, compute_uv=False)
+    _require(
+        values[-1] > 1e-8 * values[0],
+        f"the columns of the frame must be independent, but its singular values are {values}",
+    )
+
+
+def check_integrability(system: System, q: Any, holonomic: bool) -> None:
+    """d mu restricted to ker mu is not zero, or is zero if the system is said to be holonomic (Frobenius)."""
+    if system.one_forms is None:
+        return
+    q = jnp.asarray(q)
+    mu = np.asarray(system.one_forms(q, system.parameters))
+    slope = np.asarray(jax.jacfwd(system.one_forms)(q, system.parameters))
+    X = np.linalg.svd(mu)[2][system.m :].T
+    curvature = _size(np.einsum("akl,ki,lj->aij", slope - slope.transpose(0, 2, 1), X, X))
+    flat = curvature < 1e-9 * (1 + _size(slope))
+    if holonomic:
+        _require(flat, f"the constraints are flagged holonomic, but d mu on ker mu is {curvature:.1e}")
+    else:
+        _require(
+            not flat,
+            "the constraints are integrable at this state; if they are so everywhere, flag HOLONOMIC = True",
+        )
+
+
+def check_multiplier(system: System, q: Any, v: Any, tolerance: float) -> None:
+    """Chaplygin's f makes f det(G) dr dv an invariant measure of the reduced motion of two coordinates."""
+    if system.multiplier is None or system.n - system.m != 2:
+        return
+    defect = _measure_defect(system, jnp.asarray(q), jnp.asarray(v))
+    _require(
+        abs(float(defect)) <= tolerance,
+        f"`multiplier` must be the density of an invariant measure, but the divergence is {defect:.1e}",
+    )
+
+
+@jax.jit
+def _measure_defect(system: System, q: Array, v: Array) -> Array:
+    """Divergence of the reduced vector field in (r, rdot) against the density f det(G)."""
+    fibre = system.fibre or system.coordinates[-system.m :]
+    dependent = np.array([system.index(name) for name in fibre])
+    base = np.setdiff1d(np.arange(system.n), dependent)
+
+    def lift(q: Array, u: Array) -> Array:
+        mu = system.mu(q, v)
+        velocity = jnp.zeros_like(q).at[base].set(u)
+        return velocity.at[dependent].set(-jnp.linalg.solve(mu[:, dependent], mu[:, base] @ u))
+
+    def flux(r: Array, u: Array) -> tuple[Array, Array]:
+        point = q.at[base].set(r)
+        lifts = jax.vmap(lift, (None, 0))(point, jnp.eye(2))
+        metric = lifts @ system.mass_matrix(point) @ lifts.T
+        assert system.multiplier is not None
+        density = system.multiplier(point, system.parameters) * jnp.linalg.det(metric)
+        return density * u, density * system.acceleration(point, lift(point, u))[base]
+
+    r, u = q[base], v[base]
+    along_r = jax.jacfwd(lambda r: flux(r, u)[0])(r)
+    along_u = jax.jacfwd(lambda u: flux(r, u)[1])(u)
+    return jnp.trace(along_r) + jnp.trace(along_u)
+
+
+# ---- along the motion -------------------------------------------------------------------------------
+def reference(system: System, q: Any, v: Any, t_end: float, tolerance: float = 1e-9) -> Reference:
+    """The motion from (q, v), at 101 times from 0 to t_end, with the work done on it."""
+    n = system.n
+    t = np.linspace(0.0, t_end, 101)
+    start = np.concatenate([q, v, [0.0]])
+    run = solve_ivp(
+        lambda t, y: np.asarray(_field(system, t, y)),
+        (0.0, t_end),
+        start,
+        method="DOP853",
+        t_eval=t,
+        rtol=1e-12,
+        atol=1e-13,
+    )
+    complete = run.success and bool(np.all(np.isfinite(run.y)))
+    _require(complete, f"the motion from the given state must stay regular until t = {t_end:g}, but does not")
+    y = jnp.asarray(run.y.T)
+    return Reference(system, jnp.asarray(t), y[:, :n], y[:, n : 2 * n], y[:, 2 * n], tolerance)
+
+
+@jax.jit
+def _field(system: System, t: Array, y: Array) -> Array:
+    """Right-hand side for (q, v, work)."""
+    q, v = y[: system.n], y[system.n : -1]
+    lam = system.multipliers(q, v, t)
+    power = jnp.dot(lam, system.mu(q, v) @ v) + jnp.dot(system.applied_force(q, v, t), v)
+    return jnp.concatenate([v, system.acceleration(q, v, t), power[None]])
+
+
+def check_equations(run: Reference) -> None:
+    """d/dt dL/dv - dL/dq - force = mu^T lam and dphi/dt = 0, with the derivatives taken along the motion."""
+    motion, constraint, energy = _defects(run.system, run.t, run.q, run.v)
+    for defect, sentence in (
+        (motion, "the reaction must equal mu^T lam"),
+        (constraint, "the acceleration must be tangent to the constraints"),
+        (energy, "dE/dt must equal lam^T mu v + force . v"),
+    ):
+        worst = _size(defect)
+        _require(
+            worst <= run.tolerance, f"{sentence}, but they differ by {worst:.1e}, relative to their size"
+        )
+
+
+@jax.jit
+def _defects(system: System, t: Array, q: Array, v: Array) -> tuple[Array, Array, Array]:
+    def at(t: Array, q: Array, v: Array) -> tuple[Array, Array, Array]:
+        a, lam, mu = system.acceleration(q, v, t), system.multipliers(q, v, t), system.mu(q, v)
+        force = system.applied_force(q, v, t)
+        inertia = jax.jvp(system.momentum, (q, v), (v, a))[1]
+        slope, reaction = system.dL_dq(q, v), mu.T @ lam
+        dphi = jax.jvp(system.phi, (q, v), (v, a))[1]
+        dE = jax.jvp(system.energy, (q, v), (v, a))[1]
+        size = 1 + sum(jnp.max(jnp.abs(x)) for x in (inertia, slope, reaction, force))
+        speed = 1 + jnp.max(jnp.abs(v))
+        power = jnp.dot(reaction + force, v)
+        return (
+            (inertia - slope - force - reaction) / size,
+            dphi / (jnp.max(jnp.abs(mu)) * (1 + jnp.max(jnp.abs(a)) + speed**2)),
+            (dE - power) / (size * speed),
+        )
+
+    return jax.vmap(at)(t, q, v)
+
+
+def check_constraint(run: Reference) -> None:
+    """The flow stays on the constraint."""
+    drift = _size(jax.vmap(run.system.phi)(run.q, run.v))
+    _require(
+        drift <= run.tolerance * (1 + _size(run.v)),
+        f"the flow leaves the constraint, by {drift:.1e} at worst",
+    )
+
+
+def check_energy(run: Reference) -> None:
+    """The energy changes by the work done, which is none for linear constraints without a force."""
+    system = run.system
+    energy = np.asarray(jax.vmap(system.energy)(run.q, run.v))
+    scale = 1 + _size(jax.vmap(system.energy_scale)(run.q, run.v))
+    defect = _size(energy - energy[0] - run.work)
+    _require(
+        defect <= run.tolerance * scale,
+        f"the energy must change by the work done, but differs by {defect:.1e}",
+    )
+    if system.kind == "linear" and system.force is None:
+        drift = _size(energy - energy[0])
+        _require(
+            drift <= run.tolerance * scale,
+            f"linear constraints do no work, but the energy changes by {drift:.1e}",
+        )
+
+
+def check_first_integrals(run: Reference) -> None:
+    """Every declared first integral is constant along the motion, and not a mere constant."""
+    p = run.system.parameters
+    for name, integral in run.system.first_integrals.items():
+        values = np.asarray(jax.vmap(lambda q, v, f=integral: f(q, v, p))(run.q, run.v))
+        change = _size(values - values[0])
+        _require(
+            change <= run.tolerance * (1 + _size(values)),
+            f"first integral '{name}' must be constant along the motion, but changes by {change:.1e}",
+        )
+        slopes = jax.grad(lambda x, f=integral: f(*x, p))((run.q[0], run.v[0]))
+        _require(
+            _size(jnp.concatenate(slopes)) > 1e-12, f"first integral '{name}' does not depend on the state"
+        )
+
+
+def check_exact(run: Reference, exact: Callable[..., Any]) -> None:
+    """The closed form, with its multipliers where it has them, agrees with the flow."""
+    system = run.system
+    accepted = [
+        name
+        for name in inspect.signature(exact).parameters
+        if name not in ("t", "q0", "v0") and name in system.parameters
+    ]
+    result = exact(
+        *map(np.asarray, (run.t, run.q[0], run.v[0])), **{name: system.parameters[name] for name in accepted}
+    )
+    expected = (run.q, run.v, jax.vmap(system.multipliers)(run.q, run.v, run.t))
+    _require(
+        isinstance(result, tuple) and len(result) in (2, 3),
+        "`exact` must return (q, v) or (q, v, multipliers)",
+    )
+    for label, ours, theirs in zip(("q", "v", "multipliers"), result, expected, strict=False):
+        _require(
+            np.shape(ours) == theirs.shape,
+            f"`exact` must return {label} of shape {theirs.shape}, but {np.shape(ours)} came",
+        )
+        error = _size(ours - theirs)
+        _require(
+            error <= run.tolerance * (1 + _size(theirs)),
+            f"`exact` must agree with the flow, but its {label} differ by {error:.1e}",
+        )
+
+
+def _size(values: Any) -> float:
+    """Largest absolute value; NaN counts as infinite."""
+    worst = float(np.max(np.abs(np.asarray(values)), initial=0.0))
+    return np.inf if np.isnan(worst) else worst
+
+
+def _require(condition: Any, sentence: str) -> None:
+    if not bool(condition):
+        raise AssertionError(sentence)

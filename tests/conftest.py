@@ -1,0 +1,55 @@
+"""Systems that many tests use, written here so that the tests do not lean on the catalogue."""
+
+import jax.numpy as jnp
+import pytest
+
+from noslip import System
+
+
+def particle_lagrangian(q, v, p):
+    return 0.5 * jnp.dot(v, v) - p["k"] * (q[0] ** 2 + q[1] ** 2)
+
+
+def particle_one_forms(q, p):
+    return jnp.array([[-q[1], 0.0, 1.0]])
+
+
+@pytest.fixture(scope="session")
+def particle():
+    """JS 6.4, LMS example 4.2: zdot = y xdot."""
+    return System(
+        particle_lagrangian,
+        one_forms=particle_one_forms,
+        coordinates=("x", "y", "z"),
+        parameters={"k": 1.0},
+        first_integrals={"energy_y": lambda q, v, p: v[1] ** 2 / 2 + p["k"] * q[1] ** 2},
+    )
+
+
+@pytest.fixture(scope="session")
+def particle_state():
+    return jnp.array([0.2, 0.5, -0.1]), jnp.array([0.8, 0.6, 0.4])
+
+
+_compiled = []
+
+
+@pytest.fixture(scope="session")
+def compilations():
+    """`with compilations() as count: ...; count()` is the number of XLA compilations inside."""
+    import contextlib
+
+    import jax
+
+    def listen(event, duration, **_):
+        if event.endswith("backend_compile_duration"):
+            _compiled.append(duration)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+
+    @contextlib.contextmanager
+    def counting():
+        before = len(_compiled)
+        yield lambda: len(_compiled) - before
+
+    return counting

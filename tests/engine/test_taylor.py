@@ -1,0 +1,93 @@
+"""The heyoka expressions of a vector field are the vector field."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from noslip import System, simulate
+from noslip.engine import reference
+from noslip.engine.taylor import NotExpressible, vector_field
+from noslip.integrators.reference_flow import ReferenceFlow
+from noslip.systems import chaplygin_sleigh
+
+hy = pytest.importorskip("heyoka")
+
+
+def everything(q, v, p):
+    """A Lagrangian that uses as many operations as a user might."""
+    potential = (
+        jnp.sum(jnp.einsum("ij,j->i", p["K"], q) * q) + jnp.exp(-q[0]) * jnp.tanh(q[1]) + q[2] ** 3 / 3
+    )
+    metric = jnp.diag(2 + jnp.array([jnp.cos(q[1]), jnp.sqrt(1 + q[2] ** 2), jnp.log(2 + q[0] ** 2)]))
+    metric = metric.at[0, 1].set(0.1 * jnp.arctan2(q[1], 3.0)).at[1, 0].set(0.1 * jnp.arctan2(q[1], 3.0))
+    return 0.5 * v @ metric @ v - potential
+
+
+@pytest.fixture(scope="module")
+def rich():
+    return System(
+        everything,
+        one_forms=lambda q, p: jnp.stack([jnp.roll(jnp.array([1.0, q[2], p["c"]]), 1)]),
+        force=lambda q, v, t, p: -0.1 * v * jnp.cos(t),
+        coordinates=("x", "y", "z"),
+        parameters={"K": np.array([[2.0, 0.3, 0.0], [0.3, 1.0, 0.1], [0.0, 0.1, 1.5]]), "c": 0.7},
+    )
+
+
+def test_expressions_equal_the_function(rich):
+    variables, rhs = vector_field(hy, rich)
+    compiled = hy.cfunc(rhs, variables)
+    q, v = np.array([0.3, -0.4, 0.5]), np.array([0.2, 0.6, -0.1])
+    pars = np.concatenate([np.ravel(rich.parameters["K"]), [0.7]])
+    out = compiled(np.concatenate([q, v]), pars=pars, time=0.9)
+    assert_allclose(out[:3], v)
+    assert_allclose(out[3:], rich.acceleration(q, v, 0.9), rtol=1e-13)
+
+
+def test_the_scipy_fallback_agrees_and_says_so(monkeypatch):
+    system = chaplygin_sleigh.system()
+    state = chaplygin_sleigh.typical_state()
+    taylor = simulate(system, ReferenceFlow(), *state, step_size=0.5, steps=10)
+    monkeypatch.setattr(reference.importlib.util, "find_spec", lambda name: None)
+    fallback = simulate(system, ReferenceFlow(), *state, step_size=0.5, steps=10)
+    assert (taylor.backend, fallback.backend) == ("heyoka", "scipy DOP853")
+    assert_allclose(fallback.q, taylor.q, atol=1e-11)
+    assert_allclose(fallback.multipliers, taylor.multipliers, atol=1e-11)
+
+
+def test_an_operation_without_expression_falls_back_and_says_so(particle, particle_state):
+    def lagrangian(q, v, p):
+        return 0.5 * jnp.dot(v, v) - jnp.where(q[0] > 0, q[0], 2 * q[0]) ** 2
+
+    system = System(lagrangian, one_forms=particle.one_forms, coordinates=("x", "y", "z"))
+    with pytest.raises(NotExpressible):
+        vector_field(hy, system)
+    run = simulate(system, ReferenceFlow(), *particle_state, step_size=0.1, steps=5)
+    assert run.backend == "scipy DOP853"
+
+
+def test_the_reference_does_not_depend_on_how_the_run_is_cut(monkeypatch):
+    import sys
+
+    from noslip import simulate as _  # noqa: F401
+
+    module = sys.modules["noslip.simulate"]
+    system, state = chaplygin_sleigh.system(), chaplygin_sleigh.typical_state()
+    one = simulate(system, ReferenceFlow(), *state, step_size=0.1, steps=700, save_every=3)
+    monkeypatch.setattr(module, "SECONDS_PER_CALL", 0.0)
+    other = simulate(system, ReferenceFlow(), *state, step_size=0.1, steps=700, save_every=3)
+    assert one == other
+
+
+def test_the_reference_reports_where_the_motion_ends(particle):
+    def lagrangian(q, v, p):
+        return 0.5 * jnp.dot(v, v) - jnp.sqrt(1.0 - q[0])
+
+    system = System(lagrangian, one_forms=particle.one_forms, coordinates=("x", "y", "z"))
+    run = simulate(
+        system, ReferenceFlow(), [0.9, 0.5, 0.0], [1.0, 0.0, 0.5], step_size=0.01, steps=100, throw=False
+    )
+    assert not run.success
+    assert 0.9 < run.q[-1, 0] < 1.0
+    assert run.report.failed_step.max() == len(run.t)

@@ -1,0 +1,91 @@
+"""The pages of the repository say what is true: examples run, tables match, links and files exist."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import noslip
+from noslip.cli import app
+from noslip.integrators._base import VOCABULARY
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
+PYTHON = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+
+
+def test_there_is_an_example_of_about_twenty_lines() -> None:
+    assert PYTHON
+    assert len([line for line in PYTHON[0].splitlines() if line.strip()]) <= 20
+
+
+@pytest.mark.parametrize("number", range(len(PYTHON)))
+def test_python_example_runs(number: int, tmp_path: Path) -> None:
+    command = [sys.executable, "-W", "error", "-c", PYTHON[number]]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "1000 steps" in done.stdout
+    assert noslip.load(tmp_path / "particle.nc").success
+    assert (tmp_path / "particle.png").is_file()
+
+
+def test_table_of_methods_is_the_output_of_the_command() -> None:
+    written = README.partition("<!-- methods: begin -->")[2].partition("<!-- methods: end -->")[0].strip()
+    assert written == CliRunner().invoke(app, ["integrators", "--markdown"]).output.strip()
+
+
+@pytest.mark.parametrize("page", [README, CONTRIBUTING], ids=["README", "CONTRIBUTING"])
+def test_every_word_of_preserves_is_explained(page: str) -> None:
+    for word, meaning in VOCABULARY.items():
+        assert f"| `{word}` | {meaning} |" in page
+
+
+def test_commands_of_the_readme_are_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    block = re.findall(r"```\n(noslip systems.*?)```", README, flags=re.DOTALL)[0]
+    commands = [line.partition("#")[0].split() for line in block.replace("\\\n", " ").splitlines()]
+    monkeypatch.chdir(tmp_path)
+    Path("my_system.py").write_text(PYTHON[0].partition("run = ")[0])
+    for command in commands:
+        assert command[0] == "noslip"
+        result = CliRunner().invoke(app, command[1:])
+        assert result.exit_code == 0, result.output
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"])
+def test_links_and_named_files_exist(page: str) -> None:
+    text = (ROOT / page).read_text()
+    links = [target for target in re.findall(r"\]\(([^)#]+)\)", text) if "://" not in target]
+    named = re.findall(r"`((?:src|tests|examples)/[\w/.]+)`", text)
+    for target in links + named:
+        assert (ROOT / target).exists(), target
+
+
+def test_citation_and_changelog_name_this_version() -> None:
+    assert f"version: {noslip.__version__}" in (ROOT / "CITATION.cff").read_text()
+    assert f"[{noslip.__version__}]" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_makefile_has_the_commands_that_the_pages_name() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    for target in set(re.findall(r"make ([a-z-]+)", README + CONTRIBUTING)) - {"the"}:
+        if re.fullmatch(r"demo|test|test-all|check|format", target):
+            assert f"\n{target}:" in makefile, target
+
+
+def test_help_is_quick_and_leaves_the_heavy_modules_alone() -> None:
+    code = (
+        "import sys\nfrom noslip.cli import main\nsys.argv = ['noslip', '--version']\n"
+        "try:\n    main()\nfinally:\n"
+        "    print([m for m in ('scipy.integrate', 'sympy', 'xarray', 'matplotlib') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ}, timeout=60
+    )
+    assert done.stdout.splitlines() == [f"noslip {noslip.__version__}", "[]"], done.stderr

@@ -1,0 +1,185 @@
+"""The time loop: what is saved, wrapped, resumed, differentiated, and how often it compiles."""
+
+import os
+import signal
+import threading
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import noslip
+from noslip import System, simulate
+from noslip.integrators.discrete_lagrange_dalembert import DiscreteLagrangeDAlembert
+from noslip.integrators.reference_flow import ReferenceFlow
+from noslip.integrators.runge_kutta4 import RungeKutta4
+from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
+from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic
+from noslip.systems import chaplygin_sleigh
+
+METHODS = [VelocityNonholonomic(), DiscreteLagrangeDAlembert(), SemiImplicitDLA(), RungeKutta4()]
+
+
+@pytest.mark.parametrize("method", [*METHODS, ReferenceFlow()], ids=lambda m: type(m).__name__)
+def test_saving_fewer_states_changes_nothing_but_their_number(particle, particle_state, method):
+    every = simulate(particle, method, *particle_state, step_size=0.1, steps=23)
+    some = simulate(particle, method, *particle_state, step_size=0.1, steps=23, save_every=5)
+    kept = [0, 5, 10, 15, 20, 23]
+    assert_array_equal(some.t, every.t[kept])
+    if not method.exact:
+        assert_array_equal(some.q, every.q[kept])
+        assert_array_equal(some.energy, every.energy[kept])
+    assert_array_equal(some.report.steps, [0, 5, 5, 5, 5, 3])
+    assert every.q.shape == (24, 3)
+    assert every.multipliers.shape == (24, 1)
+
+
+def test_the_report_holds_the_worst_of_each_interval(particle, particle_state):
+    every = simulate(particle, VelocityNonholonomic(), *particle_state, step_size=0.1, steps=20)
+    some = simulate(particle, VelocityNonholonomic(), *particle_state, step_size=0.1, steps=20, save_every=10)
+    assert some.report.iterations[1] == every.report.iterations[1:11].max()
+    assert some.report.increment[2] == every.report.increment[11:].max()
+
+
+def test_times_are_not_accumulated(particle, particle_state):
+    run = simulate(particle, RungeKutta4(), *particle_state, step_size=0.1, steps=3000, t0=2.0)
+    assert_array_equal(run.t, 2.0 + 0.1 * np.arange(3001))
+
+
+def test_a_run_longer_than_one_compiled_call_has_no_seam(particle, particle_state):
+    run = simulate(particle, VelocityNonholonomic(), *particle_state, step_size=0.05, steps=5000)
+    half = simulate(particle, VelocityNonholonomic(), *particle_state, step_size=0.05, steps=2500)
+    assert_array_equal(run.q[:2501], half.q)
+    assert run.report.steps.sum() == 5000
+
+
+def test_zero_steps_give_the_initial_state(particle, particle_state):
+    run = simulate(particle, VelocityNonholonomic(), *particle_state, step_size=0.1, t_end=0.0)
+    assert_array_equal(run.q, [particle_state[0]])
+    assert_allclose(run.multipliers[0], particle.multipliers(*particle_state))
+
+
+def test_a_second_run_compiles_nothing(particle, particle_state, compilations):
+    simulate(particle, VelocityNonholonomic(0.4), *particle_state, step_size=0.1, steps=10)
+    with compilations() as count:
+        simulate(particle, VelocityNonholonomic(0.4), [0.1, 0.2, 0.0], [1.0, 1.0, 0.2], step_size=0.05,
+                 t_end=100.0, save_every=3, parameters={"k": 2.0}, t0=1.0)  # fmt: skip
+    assert count() == 0
+
+
+def test_angles_are_wrapped_inside_and_unwrapped_outside():
+    system = chaplygin_sleigh.system(a=0.5)
+    q0, v0 = chaplygin_sleigh.typical_state()
+    far = q0.at[2].add(2 * np.pi * 1000)
+    near, away = (simulate(system, SemiImplicitDLA(), q, v0, step_size=0.1, steps=2000) for q in (q0, far))
+    assert np.ptp(near.q[:, 2]) > 2 * np.pi / 2
+    assert_allclose(away.q[:, 2] - near.q[:, 2], 2000 * np.pi, rtol=1e-11)
+    assert_allclose(away.energy, near.energy, rtol=1e-10)
+    assert np.max(np.abs(away.constraint_residual[1:])) < 1e-15  # row 0 is the state as given
+    plain = System(
+        chaplygin_sleigh.lagrangian,
+        one_forms=chaplygin_sleigh.one_forms,
+        coordinates=("x", "y", "theta"),
+        parameters=system.parameters,
+    )
+    unwrapped = simulate(plain, SemiImplicitDLA(), q0, v0, step_size=0.1, steps=2000)
+    assert_allclose(near.q, unwrapped.q, atol=1e-11)
+
+
+def test_a_turning_angle_counts_its_turns():
+    system = System(
+        lambda q, v, p: 0.5 * jnp.dot(v, v),
+        one_forms=lambda q, p: jnp.array([[-jnp.sin(q[2]), jnp.cos(q[2]), 0.0]]),
+        coordinates=("x", "y", "theta"),
+        angles=("theta",),
+    )
+    run = simulate(system, VelocityNonholonomic(), [0, 0, 0.0], [1.0, 0, 3.0], step_size=0.1, steps=1000)
+    assert_allclose(run.q[:, 2], 3.0 * run.t, rtol=1e-13)
+
+
+def test_progress_is_told_to_a_function(particle, particle_state):
+    calls = []
+    simulate(particle, RungeKutta4(), *particle_state, step_size=0.1, steps=5000,
+             progress=lambda done, total: calls.append((done, total)))  # fmt: skip
+    assert calls[-1] == (5000, 5000)
+    assert [done for done, _ in calls] == sorted({done for done, _ in calls})
+
+
+def test_memory_does_not_grow_with_unsaved_steps(particle, particle_state):
+    run = simulate(
+        particle, RungeKutta4(), *particle_state, step_size=1e-3, steps=200_000, save_every=100_000
+    )
+    assert len(run.t) == 3
+
+
+def test_ctrl_c_keeps_what_was_saved(particle, particle_state):
+    simulate(particle, RungeKutta4(), *particle_state, step_size=1e-3, steps=100)
+    threading.Timer(0.7, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    began = time.perf_counter()
+    with pytest.raises(noslip.Interrupted, match=r"interrupted after step \d+ of 1000000000") as caught:
+        simulate(particle, RungeKutta4(), *particle_state, step_size=1e-6, steps=10**9, save_every=1000)
+    assert time.perf_counter() - began < 10
+    kept = caught.value.trajectory
+    assert len(kept.t) > 2
+    assert_allclose(np.diff(kept.t), 1e-3, rtol=1e-9)
+
+
+def final(method, system):
+    def value(q0, k, h):
+        v0 = jnp.array([0.8, 0.6, 0.8 * q0[1]])
+        run = simulate(system, method, q0, v0, step_size=h, steps=20, parameters={"k": k}, save_every=7)
+        return run.q[-1] @ jnp.array([1.0, -2.0, 0.5]) + run.energy[-1] + run.multipliers[-1, 0]
+
+    return value
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda m: type(m).__name__)
+def test_gradients_agree_with_differences(particle, method):
+    value = final(method, particle)
+    q0, k, h, e = jnp.array([0.2, 0.5, -0.1]), 1.0, 0.1, 1e-6
+    by_q, by_k, by_h = jax.grad(value, (0, 1, 2))(q0, k, h)
+    for i in range(3):
+        d = jnp.zeros(3).at[i].set(e)
+        assert_allclose(by_q[i], (value(q0 + d, k, h) - value(q0 - d, k, h)) / (2 * e), rtol=1e-7)
+    assert_allclose(by_k, (value(q0, k + e, h) - value(q0, k - e, h)) / (2 * e), rtol=1e-7)
+    assert_allclose(by_h, (value(q0, k, h + e) - value(q0, k, h - e)) / (2 * e), rtol=1e-6)
+
+
+def test_traced_runs_agree_with_plain_ones(particle, particle_state):
+    def last(q0, v0):
+        return simulate(particle, VelocityNonholonomic(), q0, v0, step_size=0.1, steps=50, save_every=20).q
+
+    plain = last(*particle_state)
+    assert plain.shape == (4, 3)
+    assert_allclose(jax.jit(last)(*particle_state), plain, rtol=1e-12)
+    many = jax.vmap(last, (0, 0))(*(jnp.stack([x, x]) for x in particle_state))
+    assert_allclose(many[1], plain, rtol=1e-12)
+
+
+def test_a_traced_run_that_fails_says_so_in_its_report(particle, particle_state):
+    def status(h):
+        run = simulate(particle, VelocityNonholonomic(), *particle_state, step_size=h, steps=400)
+        return run.report.status[-1]
+
+    assert jax.jit(status)(0.1) == 0
+    assert jax.jit(status)(40.0) == 1
+
+
+def test_the_reference_cannot_be_traced(particle, particle_state):
+    def run(q0):
+        return simulate(particle, ReferenceFlow(), q0, particle_state[1], step_size=0.1, steps=2).q
+
+    with pytest.raises(ValueError, match="ReferenceFlow runs on the host"):
+        jax.jit(run)(particle_state[0])
+
+
+def test_first_integrals_keep_their_declared_order():
+    from noslip.systems import turntable_ball
+
+    run = simulate(
+        turntable_ball.system(), RungeKutta4(), *turntable_ball.typical_state(), step_size=0.1, steps=1
+    )
+    assert list(run.first_integrals) == ["spin", "centre_x", "centre_y", "moving_energy"]

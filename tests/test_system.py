@@ -1,0 +1,116 @@
+"""What is derived from a Lagrangian and constraints agrees with what can be computed by hand."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from noslip import System
+from noslip.systems import chaplygin_sleigh
+
+
+def test_multiplier_of_the_particle_is_that_of_js(particle):
+    q, v = [0.3, 0.7, 0.1], [0.5, -0.4, 0.35]
+    lam = particle.multipliers(q, v, parameters={"k": 0.0})
+    assert_allclose(lam, [0.5 * -0.4 / (1 + 0.7**2)], rtol=1e-15)  # JS after (79)
+
+
+def test_acceleration_of_the_particle_is_that_of_lms(particle):
+    (x, y, _), (vx, vy, _) = q, v = [0.3, 0.7, 0.1], [0.5, -0.4, 0.35]
+    expected = [-(2 * x + y * vx * vy) / (1 + y**2), -2 * y, (-2 * x * y + vx * vy) / (1 + y**2)]
+    assert_allclose(particle.acceleration(q, v), expected, rtol=1e-14)  # LMS example 4.2
+
+
+def test_sleigh_mass_matrix_momentum_velocity_energy():
+    m, J, a, theta = 1.3, 2.0, 0.7, 0.4
+    system = chaplygin_sleigh.system(m=m, J=J, a=a)
+    q, v = jnp.array([0.1, -0.2, theta]), jnp.array([0.3, 0.5, -0.8])
+    s, c = np.sin(theta), np.cos(theta)
+    M = np.array([[m, 0, -m * a * s], [0, m, m * a * c], [-m * a * s, m * a * c, J + m * a**2]])
+    assert_allclose(system.mass_matrix(q), M, atol=1e-15)
+    assert_allclose(system.momentum(q, v), M @ v, rtol=1e-14)
+    assert_allclose(system.velocity(q, M @ v), v, rtol=1e-13)
+    assert_allclose(system.energy(q, v), v @ M @ v / 2, rtol=1e-14)
+
+
+def test_gyroscopic_terms_are_part_of_everything():
+    def lagrangian(q, v, p):
+        return 0.5 * jnp.dot(v, v) + p["B"] * (q[0] * v[1] - q[1] * v[0]) - q[2] ** 2
+
+    system = System(
+        lagrangian,
+        one_forms=lambda q, p: jnp.array([[0.0, jnp.sin(q[0]), 1.0]]),
+        coordinates=("x", "y", "z"),
+        parameters={"B": 0.7},
+    )
+    q = jnp.array([0.4, 0.2, -0.3])
+    v = system.project_velocity(q, [0.5, 0.9, 0.1])
+    assert_allclose(system.velocity(q, system.momentum(q, v)), v, rtol=1e-14)
+    assert_allclose(system.energy(q, v), v @ v / 2 + q[2] ** 2, rtol=1e-14)
+    free = np.array([2 * 0.7 * v[1], -2 * 0.7 * v[0], -2 * q[2]])  # magnetic force and spring
+    mu = np.array([0.0, np.sin(0.4), 1.0])
+    lam = -(np.cos(0.4) * v[0] * v[1] + mu @ free) / (mu @ mu)
+    assert_allclose(system.multipliers(q, v), [lam], rtol=1e-13)
+    assert_allclose(system.acceleration(q, v), free + lam * mu, rtol=1e-13)
+
+
+@pytest.mark.parametrize("kind", ["linear", "affine", "nonlinear"])
+def test_the_vector_field_is_tangent_to_the_constraint(kind):
+    forms = {
+        "linear": {"one_forms": lambda q, p: jnp.array([[jnp.sin(q[1]), 1.0, q[0]]])},
+        "affine": {
+            "one_forms": lambda q, p: jnp.array([[jnp.sin(q[1]), 1.0, q[0]]]),
+            "drift": lambda q, p: jnp.array([q[2] ** 2 - 0.3]),
+        },
+        "nonlinear": {
+            "constraint": lambda q, v, p: jnp.array([v[2] - q[0] * jnp.sqrt(v[0] ** 2 + v[1] ** 2)])
+        },
+    }
+    system = System(
+        lambda q, v, p: 0.5 * (v[0] ** 2 * (2 + q[1] ** 2) + v[1] ** 2 + v[2] ** 2) - jnp.cos(q[0]),
+        coordinates=("x", "y", "z"),
+        force=lambda q, v, t, p: -0.2 * v + jnp.array([jnp.sin(t), 0.0, 0.0]),
+        **forms[kind],
+    )
+    q, t = jnp.array([0.7, 0.3, -0.4]), 0.8
+    v = system.project_velocity(q, [0.5, 0.6, 0.2])
+    assert_allclose(system.phi(q, v), [0.0], atol=1e-14)
+    a = system.acceleration(q, v, t)
+    rate = jax.jvp(system.phi, (q, v), (v, a))[1]
+    assert_allclose(rate, [0.0], atol=1e-13)
+    # the reaction is along dphi/dv: JS (2a) with the sign + mu^T lam
+    dp = jax.jvp(system.momentum, (q, v), (v, a))[1]
+    reaction = dp - system.dL_dq(q, v) - system.applied_force(q, v, t)
+    assert_allclose(reaction, system.mu(q, v).T @ system.multipliers(q, v, t), atol=1e-13)
+
+
+def test_projectors_are_complementary_and_orthogonal_in_the_kinetic_metric():
+    system = chaplygin_sleigh.system()
+    q = jnp.array([0.2, 0.1, 0.9])
+    P, Q = system.projectors(q)
+    M, mu = system.mass_matrix(q), system.mu(q, jnp.zeros(3))
+    assert_allclose(P + Q, np.eye(3), atol=1e-15)
+    assert_allclose(P @ P, P, atol=1e-14)
+    assert_allclose(mu @ P, 0, atol=1e-14)
+    assert_allclose(P.T @ M @ Q, 0, atol=1e-13)
+    v = jnp.array([0.3, -0.7, 0.4])
+    assert_allclose(system.project_velocity(q, v), P @ v, atol=1e-14)
+
+
+def test_parameters_are_leaves_and_can_be_overridden_by_keyword(particle):
+    q, v = jnp.array([0.2, 0.5, -0.1]), jnp.array([0.8, 0.6, 0.4])
+    assert jax.tree.leaves(particle) == [1.0]
+    stiffer = particle.energy(q, v, parameters={"k": 3.0})
+    assert_allclose(stiffer - particle.energy(q, v), 2 * (0.2**2 + 0.5**2), rtol=1e-14)
+    slope = jax.grad(lambda k: particle.energy(q, v, parameters={"k": k}))(1.0)
+    assert_allclose(slope, 0.2**2 + 0.5**2, rtol=1e-14)
+
+
+def test_two_systems_from_the_same_functions_share_compiled_code(compilations):
+    q, v = jnp.array([0.2, 0.1, 0.9]), jnp.array([0.2, 0.1, 0.9])
+    chaplygin_sleigh.system().acceleration(q, v)
+    other = chaplygin_sleigh.system(m=2.0, J=3.0)
+    with compilations() as count:
+        other.acceleration(q, v)
+    assert count() == 0
