@@ -100,7 +100,7 @@ def _drive(runner: Any, steps: int, every: int, progress: bool | Progress | None
     """Call the runner until the end, in pieces of about SECONDS_PER_CALL."""
     parts = [jax.tree.map(lambda x: np.asarray(x)[None], runner.first)]
     done, piece, failed, interrupted = 0, 64, False, False
-    with _meter(progress, steps) as show:
+    with _Meter(progress, steps) as show:
         try:
             while done < steps and not failed:
                 began, before = time.perf_counter(), done
@@ -147,8 +147,8 @@ def _in_blocks(system: System, q: Any, v: Any) -> Any:
     for i in range(0, len(q), _loop.ROWS):
         piece = [x[i : i + _loop.ROWS] for x in (q, v)]
         padded = [np.concatenate([x, np.repeat(x[-1:], _loop.ROWS - len(x), axis=0)]) for x in piece]
-        values = _evaluate(system, *padded)
-        blocks.append(jax.tree.map(lambda x, size=len(piece[0]): np.asarray(x)[:size], values))
+        size, values = len(piece[0]), _evaluate(system, *padded)
+        blocks.append(jax.tree.map(lambda x, size=size: np.asarray(x)[:size], values))
     return jax.tree.map(lambda *x: np.concatenate(x), *blocks)
 
 
@@ -228,7 +228,7 @@ def _failure(run: Trajectory) -> str:
     )
 
 
-class _meter:
+class _Meter:
     """Context that yields show(done, total): a bar, the user's function, or nothing."""
 
     def __init__(self, progress: bool | Progress | None, total: int):

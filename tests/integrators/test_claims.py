@@ -27,7 +27,7 @@ def case(variant, name):
     return made
 
 
-@pytest.mark.parametrize(("variant",), grouped([(v,) for v in VARIANTS]))
+@pytest.mark.parametrize("variant", grouped([(v,) for v in VARIANTS]))
 def test_the_contract_holds(variant):
     claims.check_contract(variant)
 
@@ -38,7 +38,7 @@ def test_order_and_promises(variant, name):
     claims.check_promises(variant, case(variant, name))
 
 
-@pytest.mark.parametrize(("variant",), grouped([(v,) for v in VARIANTS]))
+@pytest.mark.parametrize("variant", grouped([(v,) for v in VARIANTS]))
 def test_promises_not_made_are_seen_broken(variant):
     claims.check_absent_promises(variant, claims.telling_cases())
 

@@ -89,13 +89,11 @@ def solve(residual: Callable[[Any], Any], guess: Any, scale: Any) -> tuple[Any, 
 
 def _newton(f: Callable[[Array], Array], x0: Array, sizes: Array) -> tuple[Array, Solve]:
     def refreshed(it: _Iteration) -> Array:
-        # a loop of one turn or none: under vmap it runs only if some member needs it, and its code exists once
-        refresh = it.newton | (it.count == 0)
-        return lax.while_loop(
-            lambda c: c[1],
-            lambda _: (linear.inverse(jax.jacfwd(f)(it.x)), jnp.array(False)),
-            (it.inverse, refresh),
-        )[0]
+        # a loop of one turn or none: under vmap it runs only if some member needs it
+        def turn(_: tuple[Array, Array]) -> tuple[Array, Array]:
+            return linear.inverse(jax.jacfwd(f)(it.x)), jnp.array(False)
+
+        return lax.while_loop(lambda c: c[1], turn, (it.inverse, it.newton | (it.count == 0)))[0]
 
     def iterate(it: _Iteration) -> _Iteration:
         inverse, r = refreshed(it), f(it.x)
