@@ -1,7 +1,24 @@
 """Systems that many tests use, written here so that the tests do not lean on the catalogue."""
 
-import jax.numpy as jnp
+import os
+from importlib.metadata import version
+
 import pytest
+
+# The tests compile hundreds of small programs and run each briefly: compile quickly rather than well.
+# XLA ends the process at a flag that it does not know, so this is for the version that has them.
+if version("jaxlib").startswith("0.10."):
+    os.environ["XLA_FLAGS"] = " ".join(
+        [
+            os.environ.get("XLA_FLAGS", ""),
+            "--xla_backend_optimization_level=0",
+            "--xla_llvm_disable_expensive_passes=true",
+            "--xla_cpu_parallel_codegen_split_count=1",
+            "--xla_cpu_use_fusion_emitters=false",
+        ]
+    )
+
+import jax.numpy as jnp
 
 from noslip import System
 

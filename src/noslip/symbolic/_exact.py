@@ -71,20 +71,16 @@ def zero(expression: sp.Expr) -> tuple[bool, bool]:
 
 def generic_rank(matrix: sp.MatrixBase) -> int:
     """The rank at almost every point."""
-    return max(
-        (len(_pivots(row, matrix.shape)) for row in sample(list(matrix), 3)), default=min(matrix.shape)
-    )
+    return len(generic_pivots(matrix))
 
 
 def generic_pivots(matrix: sp.MatrixBase) -> list[int]:
     """Columns, the simplest first, that are independent at almost every point."""
     order = sorted(range(matrix.cols), key=lambda j: sum(e.count_ops() for e in matrix[:, j]))
-    ordered = matrix.extract(list(range(matrix.rows)), order)
-    best = max((_pivots(row, matrix.shape) for row in sample(list(ordered), 3)), key=len, default=None)
-    if best is None:
-        raise Undecided(
-            "the integrability of the constraints must be decided at sample points, but none was found"
-        )
+    values = sample(list(matrix.extract(list(range(matrix.rows)), order)), 3)
+    if not values:
+        raise Undecided("ranks must be found at sample points, but the functions had no value at any of them")
+    best = max((_pivots(row, matrix.shape) for row in values), key=len)
     return sorted(order[j] for j in best)
 
 

@@ -15,7 +15,7 @@ from functools import cached_property
 
 import sympy as sp
 
-from noslip.symbolic._exact import generic_rank, is_zero
+from noslip.symbolic._exact import Undecided, generic_rank, is_zero
 from noslip.symbolic._integrability import Integrability, classify
 from noslip.symbolic._symbols import TIME, Symbols
 from noslip.symbolic._tidy import inverse, tidy
@@ -140,15 +140,23 @@ class Model:
                 "`lagrangian` must be quadratic in the velocities (v^T M(q) v / 2 + a(q) v - V(q)), "
                 f"but {s.write(self.lagrangian)} is not"
             )
-        if (rank := generic_rank(hessian)) < n:
+        if (rank := _rank(hessian)) < n:
             raise ValueError(
                 f"`lagrangian` must have a mass matrix d2L/dv2 of rank {n}, but its rank is {rank}: "
                 "some direction of motion has no kinetic energy"
             )
         if not 1 <= m < n:
             raise ValueError(f"`nonholonomic_constraints` must be from 1 to {n - 1}, but {m} were given")
-        if (rank := generic_rank(self.mu)) < m:
+        if (rank := _rank(self.mu)) < m:
             raise ValueError(
                 f"`nonholonomic_constraints` must be independent, but the {m} given have rank {rank}: "
                 "some follow from the others"
             )
+
+
+def _rank(matrix: sp.MatrixBase) -> int:
+    """The rank at almost every point; the full one if it cannot be found."""
+    try:
+        return generic_rank(matrix)
+    except Undecided:
+        return min(matrix.shape)

@@ -42,27 +42,16 @@ def system(
     Constraints that are holonomic in disguise are accepted with a warning; see `integrability()`.
     """
     symbols, parameters = make_symbols(coordinates, constants)
-    n = len(symbols.q)
-    given = None if force is None else sequence("force", force, n)
-    model = Model(
-        symbols,
-        symbols.read("lagrangian", lagrangian),
-        tuple(
-            _constraint(symbols, c) for c in sequence("nonholonomic_constraints", nonholonomic_constraints)
-        ),
-        None if given is None else tuple(symbols.read("force", f, time=True) for f in given),
-    )
-    model.check()
-    integrals = _integrals(symbols, first_integrals)
+    model = _read(symbols, lagrangian, nonholonomic_constraints, force)
     made = SymbolicSystem(
         generate("lagrangian", [model.lagrangian], (), "qv", symbols),
         **_constraint_functions(model),
+        **_force_function(model),
         coordinates=symbols.names,
         parameters=parameters,
         angles=_names("angles", angles),
-        force=None if model.force is None else generate("force", model.force, (n,), "qvt", symbols),
         frame=None if frame is None else _frame(model, frame),
-        first_integrals=integrals,
+        first_integrals=_integrals(symbols, first_integrals),
         fibre=None if fibre is None else _names("fibre", fibre),
         multiplier=None if multiplier is None else _function_of_q(symbols, "multiplier", multiplier),
         model=model,
@@ -180,6 +169,25 @@ def _constraint(symbols: Symbols, given: Any) -> sp.Expr:
             f"must be differentiated, {own.diff(symbols.time)} = 0, with initial values that satisfy both"
         )
     return phi
+
+
+def _read(symbols: Symbols, lagrangian: Any, constraints: Any, force: Any) -> Model:
+    """The checked model of the user's expressions."""
+    forces = None if force is None else sequence("force", force, len(symbols.q))
+    model = Model(
+        symbols,
+        symbols.read("lagrangian", lagrangian),
+        tuple(_constraint(symbols, c) for c in sequence("nonholonomic_constraints", constraints)),
+        None if forces is None else tuple(symbols.read("force", f, time=True) for f in forces),
+    )
+    model.check()
+    return model
+
+
+def _force_function(model: Model) -> dict[str, Any]:
+    if model.force is None:
+        return {}
+    return {"force": generate("force", model.force, (len(model.force),), "qvt", model.symbols)}
 
 
 def _constraint_functions(model: Model) -> dict[str, Any]:

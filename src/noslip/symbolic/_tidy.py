@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sympy as sp
 
-LIMIT = 2000  # operations above which an expression is left as it is
+LIMIT = 400  # operations above which an expression is left as it is: factoring would take minutes
 
 
 def tidy(expression: sp.Expr) -> sp.Expr:
@@ -20,10 +20,18 @@ def tidy(expression: sp.Expr) -> sp.Expr:
 
 
 def inverse(matrix: sp.MatrixBase) -> sp.Matrix:
-    """The inverse matrix in lowest terms."""
+    """The inverse matrix, by polynomials: rows cleared of denominators, then adjugate over determinant."""
     rule = _unknowns(matrix)
-    table = sp.polys.matrices.DomainMatrix.from_Matrix(sp.Matrix(matrix).xreplace(rule)).to_field()
-    return table.inv().to_Matrix().xreplace(_reverse(rule)).applyfunc(tidy)
+    fractions = sp.Matrix(matrix).xreplace(rule).applyfunc(sp.together)
+    rows, scales = [], []
+    for i in range(fractions.rows):
+        parts = [sp.fraction(e) for e in fractions[i, :]]
+        scales.append(sp.lcm_list([denominator for _, denominator in parts]))
+        rows.append([a * sp.cancel(scales[i] / b) for a, b in parts])
+    table = sp.polys.matrices.DomainMatrix.from_Matrix(sp.Matrix(rows))
+    adjugate, determinant = table.adj_det()
+    result = adjugate.to_Matrix() * sp.diag(*scales) / table.domain.to_sympy(determinant)
+    return result.xreplace(_reverse(rule)).applyfunc(tidy)
 
 
 def _reduced(expression: sp.Expr) -> list[sp.Expr]:

@@ -16,6 +16,7 @@ from noslip import diagnostics, systems
 from noslip.integrators._base import VOCABULARY, Integrator
 from noslip.simulate import simulate
 from noslip.system import System
+from noslip.testing.systems import perturbed
 from noslip.trajectory import Trajectory
 
 TELLING = ("chaplygin_sleigh", "rolling_disk_on_incline", "gearbox")
@@ -40,9 +41,7 @@ class Case:
 def perturbed_case(module: ModuleType) -> Case:
     """A catalogue system with every parameter moved by 10 to 30 per cent, velocity projected."""
     default = module.system()
-    factors = np.linspace(1.1, 1.3, max(len(default.parameters), 1))
-    moved = {k: v * f for (k, v), f in zip(default.parameters.items(), factors, strict=False)}
-    system = default.with_parameters(moved)
+    system = default.with_parameters(perturbed(default.parameters))
     q0, v0 = module.typical_state()
     return Case(module.__name__.rpartition(".")[2], system, q0, system.project_velocity(q0, v0))
 
@@ -81,13 +80,18 @@ def check_contract(integrator: Integrator) -> None:
 
 
 def check_order(integrator: Integrator, case: Case, t_end: float = 2.0) -> None:
-    """The slope of the global error in (q, v) is the claimed order within 0.15."""
+    """The slope of the global error in (q, v) is the claimed order within 0.15.
+
+    A motion that the method meets exactly (a straight one, say) says nothing about its order.
+    """
     if integrator.exact:
         return
     p = integrator.order
     steps = (80, 160, 320) if p == 1 else (40, 80, 160)
     measured = diagnostics.measured_order(case.system, integrator, case.q0, case.v0, t_end=t_end, steps=steps)
     errors = np.max(measured.global_errors[:, :2], axis=1)
+    if np.max(errors) < 1e-13:
+        return
     found = float(np.polyfit(np.log(measured.step_sizes), np.log(errors), 1)[0])
     assert np.min(errors) > 1e-12, f"{integrator} on {case.name}: errors {errors} are at the round-off floor"
     assert abs(found - p) <= 0.15, (

@@ -94,8 +94,8 @@ def _from_module(module: SystemModule, parameters: Mapping[str, Any]) -> System:
 
 
 def _check_at(system: System, q: Any, v: Any, holonomic: bool, t_end: float, tolerance: float) -> None:
-    v = system.project_velocity(q, v)
     check_full_rank(system, q, v)
+    v = system.project_velocity(q, v)
     check_fibre(system, q, v)
     check_frame(system, q, v)
     check_integrability(system, q, holonomic)
