@@ -1,4 +1,4 @@
-"""Methods against closed forms, at the claimed order: q and v at the nodes, multipliers at their own dates."""
+"""Methods against closed forms at the claimed order: q, v at the nodes, multipliers at their own dates."""
 
 import inspect
 
