@@ -6,6 +6,7 @@ import importlib.metadata
 import platform
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 import jax
@@ -50,15 +51,39 @@ def simulate(
     """
     if parameters is not None:
         system = system.with_parameters(parameters)
-    q, v = jnp.asarray(q0, dtype=float), jnp.asarray(v0, dtype=float)
-    h, t = jnp.asarray(step_size, dtype=float), jnp.asarray(t0, dtype=float)
-    traced = is_traced(system, q, v, h, t)
+    traced = is_traced(system, q0, v0, step_size, t0)
+    q, v, h, t = (_as_float(x, traced) for x in (q0, v0, step_size, t0))
     steps = whole_steps(steps, t_end, t, h)
-    check_run(system, integrator, q, v, t, h, save_every, backend, traced)
     if traced:
+        check_run(system, integrator, q, v, t, h, save_every, backend, traced)
         rows = _loop.scan(system, integrator, q, v, t, h, steps, save_every)
         return _result(system, integrator, rows, q, v, t, h, steps, save_every, "xla", jnp)
+    with on_cpu():
+        check_run(system, integrator, q, v, t, h, save_every, backend, traced)
+        return _simulate(system, integrator, q, v, t, h, steps, save_every, progress, throw)
 
+
+def on_cpu() -> AbstractContextManager[Any]:
+    """One trajectory is a long chain of tiny operations: a CPU's work, also where JAX prefers a GPU."""
+    return jax.default_device(jax.local_devices(backend="cpu")[0])
+
+
+def _as_float(value: Any, traced: bool) -> Any:
+    return jnp.asarray(value, dtype=float) if traced else np.asarray(value, dtype=float)
+
+
+def _simulate(
+    system: System,
+    integrator: Integrator,
+    q: Any,
+    v: Any,
+    t: Any,
+    h: Any,
+    steps: int,
+    save_every: int,
+    progress: bool | Progress | None,
+    throw: bool,
+) -> Trajectory:
     runner = make_runner(system, integrator, q, v, t, h)
     saved, interrupted = _drive(runner, steps, save_every, progress)
     saved = _merge_failed_row(saved)
@@ -71,7 +96,7 @@ def simulate(
     return run
 
 
-def make_runner(system: System, integrator: Integrator, q: Array, v: Array, t: Array, h: Array) -> Any:
+def make_runner(system: System, integrator: Integrator, q: Any, v: Any, t: Any, h: Any) -> Any:
     """What advances a run: the compiled loop, or a host-driven one where the method brings its own."""
     return getattr(integrator, "host_runner", _CompiledRunner)(system, integrator, q, v, t, h)
 

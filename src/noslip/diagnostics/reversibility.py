@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
 from noslip import _loop
 from noslip.integrators._base import Integrator
-from noslip.simulate import make_runner
+from noslip.simulate import make_runner, on_cpu
 from noslip.system import System
 
 
@@ -18,7 +17,7 @@ def reversibility_defect(
 ) -> float:
     """Go `steps` steps forth and as many back; the largest difference to the start, relative to the
     largest component of state along the way. NaN if a solve fails."""
-    q, v, t = (jnp.asarray(x, dtype=float) for x in (q0, v0, t0))
+    q, v, t = (np.asarray(x, dtype=float) for x in (q0, v0, t0))
     there = _travel(system, integrator, q, v, t, step_size, steps)
     back = _travel(system, integrator, *there, t + steps * step_size, -step_size, steps)
     size = max(float(np.max(np.abs(x))) for x in (q, v, *there))
@@ -28,8 +27,9 @@ def reversibility_defect(
 def _travel(
     system: System, integrator: Integrator, q: Any, v: Any, t: Any, h: float, steps: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    runner = make_runner(system, integrator, jnp.asarray(q), jnp.asarray(v), t, jnp.asarray(h))
-    rows, _, failed = runner.to(steps, steps, steps)
+    with on_cpu():
+        runner = make_runner(system, integrator, *(np.asarray(x, dtype=float) for x in (q, v, t, h)))
+        rows, _, failed = runner.to(steps, steps, steps)
     if failed:
         return np.full(system.n, np.nan), np.full(system.n, np.nan)
     return rows.q[-1] + _loop.TURN * rows.turns[-1], rows.v[-1]

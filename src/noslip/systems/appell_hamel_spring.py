@@ -1,6 +1,7 @@
 """Appell-Hamel particle on a spring: a nonlinear constraint with a motion that no method meets exactly.
 
-Coordinates x, y, z. The particle of `appell_hamel` with a spring to the z axis, uneven so that nothing is symmetric:
+Coordinates x, y, z. The particle of `appell_hamel` with a spring to the z axis, uneven so that nothing is
+symmetric:
 
     L = m (xdot^2 + ydot^2 + zdot^2) / 2 - k (x^2 + 2 y^2) / 2 - m g z
     zdot - c sqrt(xdot^2 + ydot^2) = 0
