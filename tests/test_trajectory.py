@@ -1,6 +1,9 @@
 """A saved run loads back equal, bit for bit, with everything needed to run it again."""
 
+import importlib.util
+
 import numpy as np
+import pytest
 from numpy.testing import assert_array_equal
 
 import noslip
@@ -47,3 +50,10 @@ def test_the_dataset_has_named_dimensions(particle, particle_state):
     data = simulate(particle, VelocityNonholonomic(), *particle_state, step_size=0.1, steps=5).to_xarray()
     assert dict(data.sizes) == {"time": 6, "coordinate": 3, "constraint": 1}
     assert np.isclose(data.q.sel(coordinate="y", time=0.0), 0.5)
+
+
+def test_saving_without_the_engine_says_what_is_missing(monkeypatch, tmp_path, particle, particle_state):
+    run = simulate(particle, VelocityNonholonomic(), *particle_state, step_size=0.1, steps=1)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ImportError, match="needs the package h5netcdf"):
+        run.save(tmp_path / "run.nc")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -140,6 +141,7 @@ class Trajectory:
 
     def save(self, path: str | Path) -> None:
         """Write NetCDF. The file appears complete or not at all."""
+        _require_engine()
         path = Path(path)
         if not path.parent.is_dir():
             raise FileNotFoundError(f"cannot save to '{path}': there is no folder '{path.parent}'")
@@ -167,6 +169,7 @@ def load(path: str | Path) -> Trajectory:
 
     if not Path(path).is_file():
         raise FileNotFoundError(f"there is no file '{path}'")
+    _require_engine()
     try:
         with xarray.open_dataset(path, engine="h5netcdf") as opened:
             data = opened.load()
@@ -191,6 +194,12 @@ def load(path: str | Path) -> Trajectory:
             if f.name not in ("t", "first_integrals", "report", "info")
         },
     )
+
+
+def _require_engine() -> None:
+    """NetCDF files need h5netcdf; a run in memory does not, so it is looked for only here."""
+    if importlib.util.find_spec("h5netcdf") is None:
+        raise ImportError("saving and loading runs needs the package h5netcdf, but it is not installed")
 
 
 def _jsonable(value: Any) -> Any:
