@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -183,3 +185,49 @@ def test_first_integrals_keep_their_declared_order():
         turntable_ball.system(), RungeKutta4(), *turntable_ball.typical_state(), step_size=0.1, steps=1
     )
     assert list(run.first_integrals) == ["spin", "centre_x", "centre_y", "moving_energy"]
+
+
+@pytest.mark.parametrize("factor", [1e3, 1e-3])
+@pytest.mark.parametrize("method", METHODS[:3], ids=lambda m: type(m).__name__)
+def test_units_do_not_matter(particle, particle_state, method, factor):
+    """L in other units of mass, then lengths and times in other units: the same motion, the same solves."""
+
+    def heavy(q, v, p):
+        return factor * particle.lagrangian(q, v, p)
+
+    def long(q, v, p):  # lengths in units of 1 / factor; z is an area, as y xdot is
+        return particle.lagrangian(q / size, v / size, p)
+
+    size = jnp.array([factor, factor, factor**2])
+    q0, v0 = particle_state
+    arguments = {"coordinates": ("x", "y", "z"), "parameters": {"k": 1.0}}
+    run = simulate(particle, method, q0, v0, step_size=0.1, steps=300)
+    heavier = System(heavy, one_forms=particle.one_forms, **arguments)
+    other = simulate(heavier, method, q0, v0, step_size=0.1, steps=300)
+    assert_allclose(other.q, run.q, atol=1e-10)
+    assert_allclose(other.multipliers, factor * run.multipliers, atol=1e-10 * factor)
+    longer = System(long, one_forms=particle.one_forms, **arguments)
+    stretched = simulate(longer, method, q0 * size, v0 * size, step_size=0.1, steps=300)
+    assert_allclose(stretched.q / size, run.q, atol=1e-10)
+    slower = System(
+        lambda q, v, p: particle.lagrangian(q, v * factor, p), one_forms=particle.one_forms, **arguments
+    )
+    slow = simulate(slower, method, q0, v0 / factor, step_size=0.1 * factor, steps=300)
+    assert_allclose(slow.q, run.q, atol=1e-10)
+    for scaled in (other, stretched, slow):
+        assert scaled.report.iterations.max() <= run.report.iterations.max() + 2
+
+
+def test_a_system_at_rest_stays_at_rest(particle):
+    run = simulate(
+        particle, VelocityNonholonomic(), [0.0, 0.0, 0.3], [0.0, 0.0, 0.0], step_size=0.1, steps=50
+    )
+    assert_array_equal(run.q[-1], [0.0, 0.0, 0.3])
+    assert run.success
+
+
+def test_importing_noslip_leaves_the_heavy_packages_alone():
+    heavy = ["scipy.integrate", "sympy", "xarray", "matplotlib", "heyoka", "typer", "rich"]
+    code = f"import sys, noslip; print([m for m in {heavy} if m in sys.modules])"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == "[]"

@@ -33,13 +33,14 @@ Vector = Any  # whatever jnp.asarray turns into an array of floats
 
 def _derived(method: Callable[P, R]) -> Callable[P, R]:
     """Compile `method` once per structure of the system; check shapes; let `parameters=` override."""
-    names = [name for name in inspect.signature(method).parameters if name not in ("self", "parameters")]
+    signature = inspect.signature(method)
+    names = [name for name in signature.parameters if name not in ("self", "parameters")]
     compiled = jax.jit(lambda system, *args: method(system, *args))  # type: ignore[call-arg]
 
     @functools.wraps(method)
     def call(self: System, *args: Any, parameters: Parameters | None = None, **named: Any) -> Any:
         system = self if parameters is None else self.with_parameters(parameters)
-        bound = inspect.signature(method).bind(self, *args, **named)
+        bound = signature.bind(self, *args, **named)
         bound.apply_defaults()
         arrays = [jnp.asarray(bound.arguments[name], dtype=float) for name in names]
         for name, array in zip(names, arrays, strict=True):
