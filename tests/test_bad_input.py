@@ -11,6 +11,7 @@ from noslip.integrators.discrete_lagrange_dalembert import DiscreteLagrangeDAlem
 from noslip.integrators.runge_kutta4 import RungeKutta4
 from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic
 from noslip.systems import find as find_system
+from noslip.systems import quartic
 
 XYZ = ("x", "y", "z")
 
@@ -47,6 +48,7 @@ DEFINITIONS = {
     "`fibre` must name 1 coordinates, one per constraint": {"fibre": ("x", "y")},
     "`y` was declared an angle, but the system is not 2 pi-periodic in it": {"angles": ("y",)},
     "`lagrangian` must be quadratic in v": {"lagrangian": lambda q, v, p: jnp.sum(v**4) + jnp.sum(v**2)},
+    "`lagrangian` must be quadratic in v (": {"lagrangian": lambda q, v, p: jnp.sum(v**4) / jnp.sum(v**2)},
     "`lagrangian(q, v, p)` uses a parameter 'k', but those given are: mass": {
         "lagrangian": lambda q, v, p: p["k"] * jnp.dot(v, v),
         "parameters": {"mass": 1.0},
@@ -57,6 +59,13 @@ DEFINITIONS = {
         "lagrangian": lambda q, v, p: 0.5 * jnp.sum(jnp.ones(3, jnp.float32) * v**2)
     },
     "`force(q, v, t, p)` must be a function": {"force": 3.0},
+    "parameter 'k' must be float64, but float32 was provided": {"parameters": {"k": np.float32(0.1)}},
+    "`lagrangian(q, v, p)` uses a coordinate that does not exist: index 3 is out of bounds": {
+        "lagrangian": lambda q, v, p: 0.5 * jnp.dot(v, v) - q[3] ** 2
+    },
+    "a first integral must have a name without '/', but 'E/m' was provided": {
+        "first_integrals": {"E/m": lambda q, v, p: q[0]}
+    },
 }
 
 
@@ -76,7 +85,7 @@ RUNS = {
     "`step_size` must be positive, but 0.0 was provided": {"step_size": 0.0},
     "`step_size` must be positive, but -0.1 was provided": {"step_size": -0.1, "steps": None, "t_end": 1.0},
     "`step_size` must be positive, but nan was provided": {"step_size": np.nan},
-    "`step_size` must be a number, but an array of shape (2,)": {"step_size": [0.1, 0.2]},
+    "`step_size` must have shape (), but (2,) was provided": {"step_size": [0.1, 0.2]},
     "exactly one of `steps` and `t_end` must be given, but both were": {"t_end": 1.0},
     "exactly one of `steps` and `t_end` must be given, but neither was": {"steps": None},
     "the nearest reachable times are 1 and 1.1": {"steps": None, "t_end": 1.05},
@@ -89,6 +98,15 @@ RUNS = {
     "backend 'gpu' is not part of this version": {"backend": "gpu"},
     "`integrator` must be an integrator such as VelocityNonholonomic()": {"integrator": VelocityNonholonomic},
     "system.project_velocity(q0, v0) gives the nearest": {"v0": [0.8, 0.6, 0.5]},
+    "`q0` must be float64, but float32 was provided": {"q0": np.zeros(3, np.float32)},
+    "`q0` must be real numbers, but [1j, 0, 0] was provided": {"q0": [1j, 0, 0]},
+    "`q0` must be real numbers, but [[1, 2], [3]] was provided": {"q0": [[1, 2], [3]]},
+    "`v0` must be real numbers, but '1 2 3' was provided": {"v0": "1 2 3"},
+    "`steps` must be a whole number >= 0, but nan was provided": {"steps": np.nan},
+    "`steps` must be a whole number >= 0, but 'abc' was provided": {"steps": "abc"},
+    "`steps` must be a whole number >= 0, but 100000000000000000000 was": {"steps": 10**20},
+    "`save_every` must be a whole number >= 1, but None was provided": {"save_every": None},
+    "parameter 'k' must have shape (), but (2,) was provided": {"parameters": {"k": [1.0, 2.0]}},
 }
 
 
@@ -118,6 +136,21 @@ def test_multipliers_at_a_singular_state_name_it():
             ValueError, match=r"one-forms must have full rank, but at q = .* values are \[0\.\]"
         ):
             method([0.0, 0.5, 1.0], [1.0, 1.0, 1.0])
+
+
+def test_nearly_dependent_one_forms_are_found_too():
+    def forms(q, p):
+        mu = jnp.array([jnp.sin(q[0]), 0.3, q[1], 0.1])
+        return jnp.stack([mu, mu / 3])
+
+    system = System(free, one_forms=forms, coordinates=("x", "y", "z", "w"))
+    with pytest.raises(ValueError, match="one-forms must have full rank"):
+        system.multipliers([0.4, 0.5, 1.0, 0.0], [1.0, 1.0, 1.0, 1.0])
+
+
+def test_what_is_not_a_system_is_refused():
+    with pytest.raises(TypeError, match="`system` must be a System, but 'particle' was provided"):
+        simulate("particle", RungeKutta4(), [0.0], [0.0], step_size=0.1, steps=1)
 
 
 @pytest.mark.parametrize("sign", [0.0, -1.0])
@@ -159,12 +192,15 @@ def test_unknown_names_come_with_the_nearest_match():
         find_system("chaplygin_slegh")
 
 
-def test_a_failed_solve_keeps_the_part_before_it(particle):
-    hard = {"step_size": 40.0, "steps": 1000}
+def test_a_failed_solve_keeps_the_part_before_it():
+    def run(**arguments):
+        return simulate(quartic.system(), VelocityNonholonomic(), *quartic.typical_state(), **arguments)
+
+    hard = {"step_size": 2.0, "steps": 1000}
     with pytest.raises(noslip.SolveFailed, match=r"step \d+ of 1000 .* try a smaller step_size") as caught:
-        run(particle, **hard)
+        run(**hard)
     kept = caught.value.trajectory
-    silent = run(particle, **hard, throw=False)
+    silent = run(**hard, throw=False)
     assert silent == kept
     assert not silent.success
     failed = int(silent.report.failed_step.max())
@@ -189,5 +225,8 @@ def test_bad_files_are_refused(tmp_path, particle):
     (tmp_path / "text.nc").write_text("not a run")
     with pytest.raises(ValueError, match="is not a NetCDF file"):
         noslip.load(tmp_path / "text.nc")
+    for folder in (tmp_path, ""):
+        with pytest.raises(IsADirectoryError, match="it is a folder, not a file"):
+            run(particle).save(folder)
     with pytest.raises(FileNotFoundError, match="there is no folder"):
         run(particle).save(tmp_path / "nowhere" / "run.nc")

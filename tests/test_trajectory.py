@@ -2,12 +2,13 @@
 
 import importlib.util
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
 import noslip
-from noslip import simulate
+from noslip import System, simulate
 from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic
 from noslip.systems import chaplygin_sleigh
 
@@ -57,3 +58,14 @@ def test_saving_without_the_engine_says_what_is_missing(monkeypatch, tmp_path, p
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ImportError, match="needs the package h5netcdf"):
         run.save(tmp_path / "run.nc")
+
+
+def test_a_system_that_borrows_from_the_catalogue_is_not_filed_under_it():
+    borrowed = System(
+        chaplygin_sleigh.lagrangian,
+        one_forms=lambda q, p: jnp.array([[0.0, 1.0, -q[0]]]),
+        coordinates=("x", "y", "theta"),
+        parameters={"m": 1.0, "J": 8.0, "a": 1.0},
+    )
+    run = simulate(borrowed, VelocityNonholonomic(), [1.0, 0, 0], [0.3, 0.2, 0.2], step_size=0.1, steps=1)
+    assert run.info.source == ""

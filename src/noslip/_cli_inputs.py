@@ -60,7 +60,10 @@ class Source:
                 inspect.signature(self.maker).bind(**mine)
             except TypeError as error:
                 raise ValueError(f"'{self.label}' needs --set: {error}") from None
-            made = self.maker(**mine)
+            try:
+                made = self.maker(**mine)
+            except (KeyError, AttributeError, ArithmeticError) as error:
+                raise ValueError(f"'{self.label}' failed with {type(error).__name__}: {error}") from None
         if not isinstance(made, System):
             raise ValueError(
                 f"'{self.label}' must be a System or a function that returns one, but it is {made!r}"

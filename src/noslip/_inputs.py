@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import operator
 from typing import Any
 
 import jax
@@ -11,15 +13,43 @@ from jax import Array
 
 from noslip.errors import unknown_name
 from noslip.integrators._base import Integrator
-from noslip.system import System
+from noslip.system import System, is_traced
 
 BACKENDS = ("auto", "xla", "native", "gpu")
 ADMISSIBLE = 1e-9
 
 
-def is_traced(*values: Any) -> bool:
-    """Whether a JAX transformation is under way."""
-    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(values))
+def as_floats(name: str, value: Any, shape: tuple[int, ...], traced: bool) -> Any:
+    """An array of float64 of that shape; other kinds of data are refused instead of converted."""
+    array = jnp.asarray(value, dtype=float) if traced else _concrete_floats(name, value)
+    if array.shape != shape:
+        raise ValueError(f"`{name}` must have shape {shape}, but {array.shape} was provided")
+    return array
+
+
+def _concrete_floats(name: str, value: Any) -> np.ndarray:
+    try:
+        array = np.asarray(value)
+    except ValueError:  # ragged lists
+        array = np.asarray(None)
+    if array.dtype.kind not in "fiu":
+        raise ValueError(f"`{name}` must be real numbers, but {value!r} was provided")
+    if array.dtype in (np.float32, np.float16):
+        raise ValueError(
+            f"`{name}` must be float64, but {array.dtype} was provided; "
+            "import noslip before making JAX arrays, which are 32-bit until then"
+        )
+    return array.astype(float)
+
+
+def whole(name: str, value: Any, low: int) -> int:
+    """A whole number from `low` to 2^62."""
+    number = low - 1
+    with contextlib.suppress(TypeError):
+        number = operator.index(int(value) if isinstance(value, float) and value.is_integer() else value)
+    if isinstance(value, bool) or not low <= number <= 2**62:
+        raise ValueError(f"`{name}` must be a whole number >= {low}, but {value!r} was provided")
+    return number
 
 
 def whole_steps(steps: int | None, t_end: float | None, t0: Array, h: Array) -> int:
@@ -34,18 +64,16 @@ def whole_steps(steps: int | None, t_end: float | None, t0: Array, h: Array) -> 
         if not (np.isfinite(float(h)) and float(h) > 0):
             raise ValueError(f"`step_size` must be positive, but {float(h)!r} was provided")
         span = (float(t_end) - float(t0)) / float(h)
-        if not np.isfinite(span) or span < 0:
+        if not np.isfinite(span) or span < 0 or span > 2**62:
             raise ValueError(f"`t_end` must be a time after t0 = {float(t0):g}, but {t_end!r} was provided")
         steps = round(span)
-        if abs(span - steps) > 1e-9 * max(1.0, span):
+        if abs(span - steps) > min(1e-9 * max(1.0, span), 1e-3):
             low, high = float(t0) + np.floor(span) * float(h), float(t0) + np.ceil(span) * float(h)
             raise ValueError(
                 f"`t_end` must be t0 + a whole number of steps, but {t_end!r} is {span:.6g} steps after t0; "
                 f"the nearest reachable times are {low:.12g} and {high:.12g}"
             )
-    if isinstance(steps, bool) or int(steps) != steps or steps < 0:
-        raise ValueError(f"`steps` must be a whole number >= 0, but {steps!r} was provided")
-    return int(steps)
+    return whole("steps", steps, 0)
 
 
 def check_run(
@@ -55,7 +83,6 @@ def check_run(
     v: Array,
     t: Array,
     h: Array,
-    save_every: int,
     backend: str,
     traced: bool,
 ) -> None:
@@ -65,14 +92,6 @@ def check_run(
             f"`integrator` must be an integrator such as VelocityNonholonomic(), "
             f"but {integrator!r} was provided"
         )
-    for name, array in (("q0", q), ("v0", v)):
-        if array.shape != (system.n,):
-            raise ValueError(f"`{name}` must have shape ({system.n},), but {array.shape} was provided")
-    for name, array in (("step_size", h), ("t0", t)):
-        if array.shape != ():
-            raise ValueError(f"`{name}` must be a number, but an array of shape {array.shape} was provided")
-    if isinstance(save_every, bool) or int(save_every) != save_every or save_every < 1:
-        raise ValueError(f"`save_every` must be a whole number >= 1, but {save_every!r} was provided")
     if backend not in BACKENDS:
         raise ValueError(unknown_name("backend", backend, BACKENDS))
     if backend in ("native", "gpu"):
@@ -115,7 +134,7 @@ def _check_values(system: System, integrator: Integrator, q: Array, v: Array, t:
     if jacobian is not None and len(values := _small_singular_values(jacobian)):
         raise ValueError(
             f"{type(integrator).__name__} has no unique step from this state: its regularity matrix, "
-            f"JS (61), has singular values {values}; try another step_size or beta"
+            f"JS (61), has singular values {values}; try another step_size or other parameters of the method"
         )
 
 

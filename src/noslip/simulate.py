@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import importlib
 import importlib.metadata
 import platform
 import time
@@ -15,11 +18,11 @@ import numpy as np
 from jax import Array
 
 from noslip import __version__, _loop
-from noslip._inputs import check_run, is_traced, whole_steps
+from noslip._inputs import as_floats, check_run, whole, whole_steps
 from noslip.errors import Interrupted, SolveFailed
 from noslip.integrators._base import Integrator
 from noslip.integrators._solve import Status
-from noslip.system import System
+from noslip.system import System, is_traced
 from noslip.trajectory import Report, RunInfo, Trajectory
 
 SECONDS_PER_CALL = 0.2  # how long one compiled call may take, so that progress and Ctrl-C stay live
@@ -49,27 +52,27 @@ def simulate(
     A failed solve raises `SolveFailed` with the part before it, or with throw=False ends the result there.
     With traced arguments (jax.grad, jit, vmap) the run is one differentiable scan.
     """
+    if not isinstance(system, System):
+        raise TypeError(f"`system` must be a System, but {system!r} was provided")
     if parameters is not None:
         system = system.with_parameters(parameters)
     traced = is_traced(system, q0, v0, step_size, t0)
-    q, v, h, t = (_as_float(x, traced) for x in (q0, v0, step_size, t0))
+    q, v = (as_floats(name, x, (system.n,), traced) for name, x in (("q0", q0), ("v0", v0)))
+    h, t = (as_floats(name, x, (), traced) for name, x in (("step_size", step_size), ("t0", t0)))
+    save_every = whole("save_every", save_every, 1)
     steps = whole_steps(steps, t_end, t, h)
     if traced:
-        check_run(system, integrator, q, v, t, h, save_every, backend, traced)
+        check_run(system, integrator, q, v, t, h, backend, traced)
         rows = _loop.scan(system, integrator, q, v, t, h, steps, save_every)
         return _result(system, integrator, rows, q, v, t, h, steps, save_every, "xla", jnp)
     with on_cpu():
-        check_run(system, integrator, q, v, t, h, save_every, backend, traced)
+        check_run(system, integrator, q, v, t, h, backend, traced)
         return _simulate(system, integrator, q, v, t, h, steps, save_every, progress, throw)
 
 
 def on_cpu() -> AbstractContextManager[Any]:
     """One trajectory is a long chain of tiny operations: a CPU's work, also where JAX prefers a GPU."""
     return jax.default_device(jax.local_devices(backend="cpu")[0])
-
-
-def _as_float(value: Any, traced: bool) -> Any:
-    return jnp.asarray(value, dtype=float) if traced else np.asarray(value, dtype=float)
 
 
 def _simulate(
@@ -193,7 +196,6 @@ def _result(
     concrete = xp is np
     evaluate = _in_blocks if concrete else _evaluate
     energy, scale, phi, integrals = evaluate(system, rows.q, rows.v)
-    module = system.lagrangian.__module__ or ""
     info = RunInfo(
         integrator=type(integrator).__name__,
         options=integrator.options(),
@@ -206,7 +208,7 @@ def _result(
         backend=backend,
         multiplier_source="method" if _has_multipliers(integrator, system) else "node",
         angles=system.angles,
-        source=module.removeprefix("noslip.systems.") if module.startswith("noslip.systems.") else "",
+        source=_catalogue_name(system),
         arguments=dict(system.parameters),
         versions=_versions(),
     )
@@ -238,9 +240,27 @@ def _has_multipliers(integrator: Integrator, system: System) -> bool:
     return jax.eval_shape(observe, x, x, t, t) is not None
 
 
+def _catalogue_name(system: System) -> str:
+    """The catalogue module that makes exactly this system, or nothing."""
+    module = system.lagrangian.__module__ or ""
+    if not module.startswith("noslip.systems.") or is_traced(system):
+        return ""
+    same = _catalogue_structure(module) == jax.tree.structure(system)
+    return module.removeprefix("noslip.systems.") if same else ""
+
+
+@functools.cache
+def _catalogue_structure(module: str) -> Any:
+    return jax.tree.structure(importlib.import_module(module).system())
+
+
+@functools.cache
 def _versions() -> dict[str, str]:
-    packages = {name: importlib.metadata.version(name) for name in ("jax", "jaxlib", "numpy")}
-    return {"noslip": __version__, "python": platform.python_version(), **packages}
+    found = {"noslip": __version__, "python": platform.python_version()}
+    for name in ("jax", "jaxlib", "numpy", "scipy", "heyoka"):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[name] = importlib.metadata.version(name)
+    return found
 
 
 def _failure(run: Trajectory) -> str:

@@ -47,10 +47,9 @@ def _derived(method: Callable[P, R]) -> Callable[P, R]:
             expected = () if name == "t" else (self.n,)
             if array.shape != expected:
                 raise ValueError(f"`{name}` must have shape {expected}, but {array.shape} was provided")
-        result = compiled(system, *arrays)
-        if not all(_is_finite(leaf) for leaf in jax.tree.leaves(result)):
-            _refuse_singular(system, dict(zip(names, arrays, strict=True)))
-        return result
+        if method.__name__ in NEED_INDEPENDENT_CONSTRAINTS and not is_traced(system, *arrays):
+            _refuse_singular(system, *arrays[:2])
+        return compiled(system, *arrays)
 
     return call  # type: ignore[return-value]
 
@@ -113,6 +112,9 @@ class System:
         for name in parameters:
             if name not in self.parameters:
                 raise ValueError(unknown_name("parameter", name, self.parameters))
+            shape, wanted = np.shape(parameters[name]), np.shape(self.parameters[name])
+            if shape != wanted:
+                raise ValueError(f"parameter '{name}' must have shape {wanted}, but {shape} was provided")
         values = dict(self.parameters) | {k: _parameter(k, v) for k, v in parameters.items()}
         _, static = self.tree_flatten()
         return self.tree_unflatten(static, (values,))
@@ -224,9 +226,9 @@ class System:
 
     @_derived
     def project_velocity(self, q: Vector, v: Vector, *, parameters: Parameters | None = None) -> Array:
-        """The nearest velocity, in the kinetic metric, that satisfies the constraints.
+        """The nearest velocity, in the kinetic metric, that satisfies linear or affine constraints.
 
-        Nonlinear constraints take Newton steps, each M-orthogonal to the constraint of the moment.
+        For nonlinear ones Newton steps along M^-1 mu^T lead to one nearby; look at `phi` of the result.
         """
         for _ in range(20 if self.kind == "nonlinear" else 2):  # the second removes round-off
             phi, correction = self._projection(q, v)
@@ -254,21 +256,22 @@ def _motion(system: System, q: Array, v: Array, t: Array | float) -> tuple[Array
     return lam, solved[:, 0] + solved[:, 1:] @ lam
 
 
-def _is_finite(value: Any) -> bool:
-    """Whether a result is finite, as far as that can be known outside a transformation."""
-    return isinstance(value, jax.core.Tracer) or bool(np.all(np.isfinite(value)))
+NEED_INDEPENDENT_CONSTRAINTS = {"multipliers", "acceleration", "project_velocity", "projectors"}
 
 
-def _refuse_singular(system: System, arguments: dict[str, Array]) -> None:
-    """Name the cause of a result that is not finite, where it is a singular matrix of the system."""
-    q, v = arguments["q"], arguments.get("v", jnp.zeros(system.n))
-    if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((system, q, v))):
-        return
-    p = system.parameters
-    M = jax.hessian(system.lagrangian, 1)(q, jnp.zeros_like(v), p)
-    mu = system.one_forms(q, p) if system.one_forms else jax.jacfwd(system.constraint, 1)(q, v, p)  # type: ignore[arg-type]
-    for name, matrix in (("mass matrix", M), ("constraint one-forms", mu)):
-        values = np.linalg.svd(np.nan_to_num(matrix), compute_uv=False)
+def is_traced(*values: Any) -> bool:
+    """Whether a JAX transformation is under way: traced values, or an enclosing jit that stages all."""
+    leaves = (*jax.tree.leaves(values), jnp.zeros(()))
+    return any(isinstance(leaf, jax.core.Tracer) for leaf in leaves)
+
+
+def _refuse_singular(system: System, q: Array, v: Array | None = None) -> None:
+    """Name the state and the singular values where M or mu has lost rank."""
+    v = jnp.zeros(system.n) if v is None else v
+    for name, matrix in (("mass matrix", system.mass_matrix(q)), ("constraint one-forms", system.mu(q, v))):
+        if not np.all(np.isfinite(matrix)):
+            raise ValueError(f"the {name} must be finite, but at q = {np.asarray(q)} it is not")
+        values = np.linalg.svd(matrix, compute_uv=False)
         if not values[-1] > 1e-13 * values[0]:
             raise ValueError(
                 f"the {name} must have full rank, but at q = {np.asarray(q)} the singular values are {values}"
@@ -280,6 +283,11 @@ def _parameter(name: str, value: Any) -> Any:
         return value
     if np.asarray(value).dtype.kind not in "fiu":
         raise ValueError(f"parameter '{name}' must be a number, but {value!r} was provided")
+    if np.asarray(value).dtype in (np.float32, np.float16):
+        raise ValueError(
+            f"parameter '{name}' must be float64, but {np.asarray(value).dtype} was provided; "
+            "import noslip before making JAX arrays, which are 32-bit until then"
+        )
     array = np.asarray(value, dtype=float)
     if not np.all(np.isfinite(array)):
         raise ValueError(f"parameter '{name}' must be finite, but {value!r} was provided")

@@ -143,6 +143,8 @@ class Trajectory:
         """Write NetCDF. The file appears complete or not at all."""
         _require_engine()
         path = Path(path)
+        if path.is_dir() or not path.name:
+            raise IsADirectoryError(f"cannot save to '{path}': it is a folder, not a file")
         if not path.parent.is_dir():
             raise FileNotFoundError(f"cannot save to '{path}': there is no folder '{path.parent}'")
         partial = path.with_name(f".{path.name}.part")
@@ -180,6 +182,9 @@ def load(path: str | Path) -> Trajectory:
     info = json.loads(data.attrs["noslip"])
     for name in ("coordinates", "angles"):
         info[name] = tuple(info[name])
+    missing = {"time", "q", "v", "energy"} - set(map(str, data.variables))
+    if missing:
+        raise ValueError(f"'{path}' is not a whole run: it lacks {', '.join(sorted(missing))}")
     values = {str(name): data[name].values for name in data.variables}
     return Trajectory(
         t=values["time"],

@@ -91,3 +91,8 @@ def test_the_reference_reports_where_the_motion_ends(particle):
     assert not run.success
     assert 0.9 < run.q[-1, 0] < 1.0
     assert run.report.failed_step.max() == len(run.t)
+
+
+def test_a_parameter_cannot_change_its_shape(rich):
+    with pytest.raises(ValueError, match=r"parameter 'K' must have shape \(3, 3\), but \(2,\) was provided"):
+        rich.with_parameters({"K": [1.0, 2.0]})

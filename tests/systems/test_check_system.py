@@ -12,7 +12,7 @@ from jax import Array
 from noslip import System
 from noslip.system import Parameters
 from noslip.systems import fbo_particle, nonholonomic_particle, rolling_disk
-from noslip.testing.systems import check_system
+from noslip.testing.systems import check_integrability, check_system
 
 Q, V = nonholonomic_particle.typical_state()
 
@@ -169,3 +169,14 @@ def test_forces_enter_the_energy_balance() -> None:
         return jnp.array([jnp.sin(t), -0.3 * v[1], 0.1])
 
     check_system(changed(force=force, first_integrals={}, multiplier=None), Q, V, t_end=2.0)
+
+
+def test_affine_constraints_are_tested_on_space_and_time() -> None:
+    """zdot + x = 0 has flat one-forms dz, but dz + x dt is not integrable."""
+    system = System(
+        lambda q, v, p: 0.5 * jnp.dot(v, v),
+        one_forms=lambda q, p: jnp.array([[0.0, 0.0, 1.0]]),
+        drift=lambda q, p: jnp.array([q[0]]),
+        coordinates=("x", "y", "z"),
+    )
+    check_integrability(system, [0.3, 0.2, 0.1], holonomic=False)

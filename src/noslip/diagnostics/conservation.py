@@ -9,6 +9,7 @@ import numpy as np
 from jax import Array
 from scipy.integrate import cumulative_simpson
 
+from noslip._loop import TURN
 from noslip.integrators._base import Integrator
 from noslip.system import System
 from noslip.trajectory import Trajectory
@@ -66,7 +67,8 @@ def deformed_constraint_error(system: System, integrator: Integrator, run: Traje
     """The largest value of what the method keeps instead of phi, JS (88); the initial state, which is
     given and not made by the method, is left out."""
     bound, h = system.with_parameters(run.info.parameters), run.info.step_size
-    values = jax.vmap(lambda q, v: integrator.deformed_constraint(bound, q, v, h))(run.q[1:], run.v[1:])
+    q = wrapped(run)[1:]
+    values = jax.vmap(lambda q, v: integrator.deformed_constraint(bound, q, v, h))(q, run.v[1:])
     return float(np.max(np.abs(values)))
 
 
@@ -77,8 +79,14 @@ def energy_balance(system: System, run: Trajectory) -> np.ndarray:
     saved times, so save densely.
     """
     bound = system.with_parameters(run.info.parameters)
-    work = cumulative_simpson(np.asarray(_power(bound, run.q, run.v, run.t)), x=run.t, initial=0)
+    work = cumulative_simpson(np.asarray(_power(bound, wrapped(run), run.v, run.t)), x=run.t, initial=0)
     return (run.energy - run.energy[0] - work) / _size(run.energy_scale)
+
+
+def wrapped(run: Trajectory) -> np.ndarray:
+    """The positions with declared angles in [-pi, pi], as the method stepped them: no digits lost."""
+    angles = np.isin(run.info.coordinates, run.info.angles)
+    return np.where(angles, run.q - TURN * np.round(run.q / TURN), run.q)
 
 
 @jax.jit

@@ -66,20 +66,30 @@ class ReferenceRunner:
     def _wrap(self, q: np.ndarray, before: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Declared angles in [-pi, pi], and the turns taken off in all."""
         turns = np.where(self.system.angle_mask, np.round(q / _loop.TURN), 0.0)
-        return q - turns * _loop.TURN, before + turns
+        return q - turns * _loop.TURN - turns * _loop.TURN_LOW, before + turns
 
     def _rows(self, steps: list[int], q: np.ndarray, v: np.ndarray) -> _loop.Row:
         k = np.array(steps, dtype=int)
         t = self.t0 + k * self.h
         wrapped, turns = self._wrap(q, self.turns)
-        lam = np.array([self.system.multipliers(*state) for state in zip(wrapped, v, t, strict=True)])
-        lam = lam.reshape(len(k), self.system.m)
+        states = zip(wrapped, v, t, strict=True)
+        lam = np.array([_multipliers(self.system, *state) for state in states]).reshape(-1, self.system.m)
         counts, sizes = np.zeros(len(k), dtype=int), np.zeros(len(k))
         taken = np.diff(k, prepend=self.saved)
         self.saved = int(k[-1]) if len(k) else self.saved
         records: list[Any] = [taken, counts, sizes, sizes, counts.copy(), counts - 1]
         columns: list[Any] = [k, t, wrapped, turns, v, lam, t, _loop.Interval(*records)]
         return _loop.Row(*columns)
+
+
+@jax.jit
+def _multipliers(system: System, q: Array, v: Array, t: Array) -> Array:
+    return system.multipliers(q, v, t)
+
+
+@jax.jit
+def _acceleration(system: System, q: Array, v: Array, t: Array) -> Array:
+    return system.acceleration(q, v, t)
 
 
 def _flow(system: System) -> tuple[Any, str]:
@@ -95,7 +105,8 @@ def _flow(system: System) -> tuple[Any, str]:
 def _taylor_flow(system: System) -> Any:
     import heyoka as hy
 
-    leaves, key = jax.tree.flatten(system)
+    leaves, structure = jax.tree.flatten(system)
+    key = structure, tuple(np.shape(leaf) for leaf in leaves)
     if key not in _compiled:
         variables, rhs = vector_field(hy, system)
         pairs = list(zip(variables, rhs, strict=True))
@@ -118,7 +129,7 @@ def _runge_kutta_flow(system: System) -> Any:
     n = system.n
 
     def rhs(t: float, y: np.ndarray) -> np.ndarray:
-        return np.concatenate([y[n:], np.asarray(system.acceleration(y[:n], y[n:], t))])
+        return np.concatenate([y[n:], _acceleration(system, y[:n], y[n:], t)])
 
     def flow(state: np.ndarray, times: list[float]) -> tuple[np.ndarray, int]:
         options = {"method": "DOP853", "rtol": 2.3e-14, "atol": 1e-15}

@@ -88,7 +88,7 @@ def _apply(hy: Any, equation: Any, inputs: list[Any]) -> list[Any]:
         return [_elementwise(lambda x: 1.0 / hy.sqrt(x) if _is_symbol(x) else 1.0 / np.sqrt(x), inputs)]
     if name == "integer_pow":
         return [_elementwise(lambda x: _power(x, params["y"]), inputs)]
-    if name in ("convert_element_type", "stop_gradient"):
+    if name == "stop_gradient" or (name == "convert_element_type" and params["new_dtype"] == np.float64):
         return inputs
     if name == "reduce_sum":
         return [_sum(inputs[0], params["axes"])]
@@ -130,7 +130,7 @@ def _negative(a: Any) -> Any:
 ARITHMETIC: dict[str, Callable[..., Any]] = {
     "add": _add,
     "add_any": _add,
-    "sub": lambda a, b: _add(a, _negative(b)) if not _is_symbol(b) and b == 0.0 else a - b,
+    "sub": lambda a, b: a if not _is_symbol(b) and b == 0.0 else a - b,
     "mul": _mul,
     "div": lambda a, b: a / b if _is_symbol(a) or a != 0.0 else 0.0,
     "neg": _negative,

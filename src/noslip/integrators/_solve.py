@@ -23,6 +23,7 @@ from noslip.geometry import linear
 EPS = float(np.finfo(float).eps)
 SETTLED = 2 * EPS  # an increment this small, relative to the scale, changes nothing any more
 ACCEPTED = 1e-9  # stagnation above this is not round-off but a failed solve
+FAR = 1e-6  # above this an increment need not shrink from one iteration to the next
 LIMIT = 50  # iterations
 
 
@@ -108,8 +109,9 @@ def _newton(f: Callable[[Array], Array], x0: Array, sizes: Array) -> tuple[Array
         return _Iteration(x, inverse, it.newton | crawled, it.count + 1, size, before, jnp.max(jnp.abs(r)))
 
     def go_on(it: _Iteration) -> Array:
-        # an increment that no longer shrinks has reached round-off (or the method fails)
-        return (it.size > SETTLED) & (it.size < 0.5 * it.before) & (it.count < LIMIT)
+        # near round-off an increment that no longer shrinks has stagnated; far from it Newton may wander
+        shrinking = (it.size < 0.5 * it.before) | (it.size > FAR)
+        return (it.size > SETTLED) & shrinking & (it.count < LIMIT)
 
     n = x0.size
     start = _Iteration(

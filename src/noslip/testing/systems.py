@@ -166,12 +166,20 @@ def check_frame(system: System, q: Any, v: Any) -> None:
 
 
 def check_integrability(system: System, q: Any, holonomic: bool) -> None:
-    """d mu restricted to ker mu is not zero, or is zero if the system is said to be holonomic (Frobenius)."""
+    """d mu restricted to ker mu is not zero, or is zero if the system is said to be holonomic (Frobenius).
+
+    Affine constraints are tested on space and time, as the one-forms mu dq + b dt.
+    """
     if system.one_forms is None:
         return
-    q = jnp.asarray(q)
-    mu = np.asarray(system.one_forms(q, system.parameters))
-    slope = np.asarray(jax.jacfwd(system.one_forms)(q, system.parameters))
+
+    def forms(x: Any) -> Any:
+        q, p = x[: system.n], system.parameters
+        mu = jnp.asarray(system.one_forms(q, p))  # type: ignore[misc]
+        return mu if system.drift is None else jnp.column_stack([mu, system.drift(q, p)])
+
+    x = jnp.asarray(q) if system.drift is None else jnp.append(jnp.asarray(q), 0.0)
+    mu, slope = np.asarray(forms(x)), np.asarray(jax.jacfwd(forms)(x))
     X = np.linalg.svd(mu)[2][system.m :].T
     curvature = _size(np.einsum("akl,ki,lj->aij", slope - slope.transpose(0, 2, 1), X, X))
     flat = curvature < 1e-9 * (1 + _size(slope))
