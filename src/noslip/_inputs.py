@@ -146,7 +146,7 @@ def _model(system: System, q: Array, v: Array) -> tuple[Array, Array, Array]:
 def _at_start(
     system: System, integrator: Integrator, q: Array, v: Array, t: Array, h: Array
 ) -> tuple[Array, Array, Array, Array | None]:
-    implicit = type(integrator).residual is not Integrator.residual
+    implicit = type(integrator).residual is not Integrator.residual and not integrator.is_explicit(system)
     jacobian = _regularity(system, integrator, q, v, t, h) if implicit else None
     return *_model(system, q, v), jacobian
 

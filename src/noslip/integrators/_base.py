@@ -123,9 +123,13 @@ class Integrator:
         """Explicit methods define this one."""
         return None
 
+    def is_explicit(self, system: System) -> bool:
+        """Whether `step` is used; a method that is explicit on some systems only says on which."""
+        return type(self).step is not Integrator.step
+
     def advance(self, system: System, state: Any, h: Array) -> tuple[Any, Solve]:
         """One step with the record of its solve. Used by the time loop; not overridden."""
-        if type(self).step is not Integrator.step:
+        if self.is_explicit(system):
             state = self.step(system, state, h)
             return state, explicit_step(state)
         guess = self.guess(system, state, h)

@@ -1,4 +1,4 @@
-"""Velocity nonholonomic integrators of the finite-difference maps rho^beta.
+"""Velocity nonholonomic integrators of finite-difference maps: rho o (discrete flow) o rho^-1.
 
 With q_k the original nodes and q~_{k+1} = (1 - beta) q_k + beta q_{k+1}, v_{k+1} = (q_{k+1} - q_k) / h
 the redefined ones, JS definition 5.6 with L_d = h L o rho^beta (64) gives, for (q, v) -> (q1, v1):
@@ -9,9 +9,10 @@ the redefined ones, JS definition 5.6 with L_d = h L o rho^beta (64) gives, for 
         = h ((1 - beta) dL/dq(q1, v1) + beta dL/dq(q, v)) + h mu(qm)^T lam
     phi(q1, v1) = 0
 
-beta = 0 is JS (71)-(72), beta = 1/2 is JS (76) with the factor h that (76c) lacks, and the I-DLA of
-CFHM section 4. External forces take the weights of dL/dq. For nonlinear constraints mu is dphi/dv at
-qm and the mean velocity, which keeps beta adjoint to 1 - beta.
+beta = 0 is JS (71)-(72), explicit if the mass matrix is constant; beta = 1/2 is JS (76) with the factor h
+that (76c) lacks, and the I-DLA of CFHM section 4. `rho` takes the place of rho^beta. External forces take
+the weights of dL/dq. For nonlinear constraints mu is dphi/dv at qm and the mean velocity, which keeps the
+method of a map adjoint to that of the adjoint map.
 
 paper -> code: eps -> h, q~_k -> q, q~_{k+1} -> q1, lambda_{k+1} -> lam (a force, dated at qm).
 """
@@ -19,32 +20,34 @@ paper -> code: eps -> h, q~_k -> q, q~_{k+1} -> q1, lambda_{k+1} -> lam (a force
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
+import jax.numpy as jnp
 from jax import Array
 
-from noslip.integrators._base import require_interval
-from noslip.integrators._lagrange_dalembert import LagrangeDAlembert, Unknown, VelocityState
+from noslip.geometry.finite_difference_map import FiniteDifferenceMap
+from noslip.geometry.linear import spd_solve
+from noslip.integrators import _lagrange_dalembert as lda
+from noslip.integrators._lagrange_dalembert import Unknown, VelocityState
 from noslip.system import System
 
 
 @dataclass(frozen=True)
-class VelocityNonholonomic(LagrangeDAlembert):
+class VelocityNonholonomic(lda.MapMethod, lda.LagrangeDAlembert):
     """JS definition 5.6 at redefined nodes: stays on D; order 2 for beta = 1/2, else 1."""
 
     beta: float = 0.5
+    rho: FiniteDifferenceMap | None = None
 
     reference = "JS def. 5.6, (64), (71)-(72), (76)"
 
-    def __post_init__(self) -> None:
-        require_interval("beta", self.beta, 0.0, 1.0)
-
     @property
     def order(self) -> int:
-        return 2 if self.beta == 0.5 else 1
+        return 2 if self.map.symmetric else 1
 
     @property
     def preserves(self) -> frozenset[str]:
-        return frozenset({"constraint", "reversible"} if self.beta == 0.5 else {"constraint"})
+        return frozenset({"constraint", "reversible"} if self.map.symmetric else {"constraint"})
 
     @classmethod
     def variants(cls) -> tuple[VelocityNonholonomic, ...]:
@@ -56,7 +59,13 @@ class VelocityNonholonomic(LagrangeDAlembert):
     def multiplier_delay(self, h: Array) -> Array:
         return self.beta * h
 
-    def residual(self, system: System, state: VelocityState, x: Unknown, h: Array) -> Unknown:
+    def init(self, system: System, q: Array, v: Array, t: Array, h: Array) -> VelocityState:
+        state = super().init(system, q, v, t, h)
+        return state if self.rho is None else lda.mapped_init(self.rho, system, state, h)
+
+    def residual(self, system: System, state: Any, x: Unknown, h: Array) -> Unknown:
+        if self.rho is not None:
+            return lda.mapped_residual(self.rho, system, state, x, h)
         beta, t = self.beta, state.t.value
         q, v = state.q.value, state.v.value
         v1 = v + x.d
@@ -69,3 +78,22 @@ class VelocityNonholonomic(LagrangeDAlembert):
             system.momentum(q1, v1) - system.momentum(q, v) - h * ((1 - beta) * f1 + beta * f0 + reaction)
         )
         return Unknown(balance, system.phi(q1, v1))
+
+    def update(self, system: System, state: Any, x: Unknown, h: Array) -> VelocityState:
+        if self.rho is not None:
+            return lda.mapped_update(self.rho, system, state, x, h)
+        return super().update(system, state, x, h)
+
+    def is_explicit(self, system: System) -> bool:
+        linear = system.kind != "nonlinear" and self.beta == 0 and self.rho is None
+        return linear and lda.forces_ignore_velocity(system)
+
+    def step(self, system: System, state: VelocityState, h: Array) -> VelocityState:
+        """JS (71)-(72): beta = 0 where dL/dq(q1, v1) does not contain v1."""
+        v, t1 = state.v.value, state.t.value + h
+        q1 = state.q.value + h * v
+        mu = system.mu(q1, v)
+        f1 = system.dL_dq(q1, v) + system.applied_force(q1, v, t1)
+        solved = spd_solve(system.mass_matrix(q1), jnp.column_stack([f1, mu.T]))  # M^-1 f1, M^-1 mu^T
+        lam = -spd_solve(mu @ solved[:, 1:], system.phi(q1, v + h * solved[:, 0])) / h
+        return self.update(system, state, Unknown(h * (solved[:, 0] + solved[:, 1:] @ lam), lam), h)

@@ -1,0 +1,207 @@
+"""PP section 3 in base and fibre coordinates: (3.2), proposition 3.1, the induced Lagrangian, theorem 3.2."""
+
+import jax
+import jax.flatten_util
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from noslip import System
+from noslip.geometry.discrete_chaplygin import DiscreteChaplygin, discretize
+from noslip.geometry.splitting import splitting
+from noslip.integrators.lagrange_dalembert_chaplygin import LagrangeDAlembertChaplygin
+from noslip.systems import (
+    appell_hamel_spring,
+    chaplygin_sleigh,
+    nonholonomic_particle,
+    rolling_disk_on_incline,
+    turntable_ball,
+)
+from noslip.testing.integrators import perturbed_case
+
+H = 0.1
+ON_PAIRS = [("previous", 1.0), ("next", 1.0), ("previous", -1.0), ("next", -1.0)]
+
+
+def five_lagrangian(q, v, p):
+    stretched = v * (1 + 0.2 * jnp.sin(jnp.roll(q, 1)))
+    return 0.5 * jnp.dot(stretched, stretched) + 0.4 * q[4] * v[1] - 0.5 * jnp.dot(q, q)
+
+
+def five_constraints(q, v, p):
+    return jnp.array(
+        [
+            v[3] ** 2 - (1 + 0.3 * q[1] ** 2) * (v[0] ** 2 + v[1] ** 2) - 1,
+            (v[4] - 0.2 * q[0] * q[3]) ** 2 - v[2] ** 2 - 0.5 * v[1] ** 2 - 1,
+        ]
+    )
+
+
+def five():
+    """Two quadratic constraints that depend on fibre and base coordinates."""
+    system = System(
+        five_lagrangian, constraint=five_constraints, coordinates=tuple("abcde"), fibre=("e", "d")
+    )
+    q = jnp.array([0.3, -0.6, 0.2, 0.5, -0.4])
+    return system, q, system.project_velocity(q, [0.5, 0.4, 0.6, 1.2, -1.3])
+
+
+def catalogue(module):
+    def make():
+        case = perturbed_case(module)
+        return case.system, case.q0, case.v0
+
+    return make
+
+
+CASES = {
+    "linear": catalogue(nonholonomic_particle),
+    "linear, mass matrix": catalogue(chaplygin_sleigh),
+    "linear, two": catalogue(rolling_disk_on_incline),
+    "affine, two": catalogue(turntable_ball),
+    "nonlinear": catalogue(appell_hamel_spring),
+    "nonlinear, two": five,
+}
+
+
+@pytest.fixture(scope="module", params=CASES)
+def case(request):
+    """The discrete equations, and three points that satisfy the constraint but not the equations."""
+    system, q, v = CASES[request.param]()
+    split = splitting(system, q, v)
+    discrete = discretize(split, H)
+    rng = np.random.default_rng(3)
+    base = split.base_index
+    x = discrete.point(q, q[base] + H * v[base])
+    after = discrete.point(x, x[base] + H * (v[base] + 0.1 * rng.standard_normal(base.size)))
+    return system, split, discrete, (q, x, after)
+
+
+def foreign(system, split):
+    """Other L_d and C than those of (3.1): theorem 3.2 does not care where they come from."""
+    rng = np.random.default_rng(5)
+    A, B = rng.standard_normal((2, system.n, system.n))
+    c, k = rng.standard_normal((system.m, system.n)), system.n - system.m
+
+    def L_d(z0, z1):
+        return jnp.sum(jnp.sin(A @ z0 + 0.3) * jnp.cos(B @ z1)) + jnp.dot(z1, A @ z1)
+
+    def C(z0, base1):
+        return z0[split.fibre_index] + jnp.tanh(c @ z0 + c[:, :k] @ base1**2)
+
+    return DiscreteChaplygin(L_d, C, split.fibre_index, split.base_index)
+
+
+def test_the_discrete_constraint_is_that_of_the_system(case):
+    system, _, discrete, (q, x, after) = case
+    for z0, z1 in ((q, x), (x, after)):
+        assert_allclose(system.phi(z0, (z1 - z0) / H), 0, rtol=0, atol=1e-13)
+        assert_allclose(discrete.point(z0, z1[discrete.base_index]), z1, rtol=0, atol=1e-15)
+
+
+def test_the_slope_is_the_kernel_of_the_constraint_forces(case):
+    _, split, discrete, (q, x, after) = case
+    assert_allclose(discrete.slope(q, x, after), split.slope(q, (x - q) / H), rtol=0, atol=1e-12)
+    assert_allclose(discrete.slope(q, x, after, "next"), split.slope(x, (after - x) / H), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("pair", ["previous", "next"])
+def test_theorem_3_2_corrected(case, pair):
+    """The left side from the induced Lagrangian, the right side from L_d and C."""
+    system, _, discrete, points = case
+
+    @jax.jit
+    def sides(*z):
+        return (
+            discrete.induced_form(*z, pair),
+            discrete.equations(*z, pair),
+            discrete.induced_correction(*z, pair),
+        )
+
+    left, equations, correction = sides(*points)
+    assert_allclose(left, equations + correction, rtol=0, atol=1e-12)
+    if system.kind == "nonlinear":
+        assert np.max(np.abs(correction)) > 1e-3  # it says something
+
+
+@pytest.mark.parametrize(("pair", "sign"), ON_PAIRS)
+@pytest.mark.parametrize("name", ["linear", "nonlinear, two"])
+def test_theorem_3_2_for_any_discrete_lagrangian_and_constraint(name, pair, sign):
+    system, q, v = CASES[name]()
+    other = foreign(system, splitting(system, q, v))
+    rng = np.random.default_rng(7)
+
+    @jax.jit
+    def defect(q, b1, b2):
+        x = other.point(q, b1)
+        z = q, x, other.point(x, b2)
+        right = other.equations(*z, pair, sign) + other.induced_correction(*z, pair, sign)
+        return other.induced_form(*z, pair, sign) - right, right
+
+    for _ in range(5):
+        q, b1, b2 = rng.standard_normal(system.n), *rng.standard_normal((2, system.n - system.m))
+        difference, right = defect(q, b1, b2)
+        assert np.max(np.abs(difference)) < 1e-12 * (1 + np.max(np.abs(right)))
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_proposition_3_1_is_the_derivative_of_the_equations(case, sign):
+    _, _, discrete, (q, x, after) = case
+    base = after[discrete.base_index]
+
+    def equations(b):
+        return discrete.equations(q, x, discrete.point(x, b), "previous", sign)
+
+    matrix = discrete.regularity_matrix(q, x, base, sign)
+    assert_allclose(matrix, jax.jit(jax.jacfwd(equations))(base), rtol=1e-12, atol=1e-11)
+
+
+def test_the_step_of_the_integrator_is_regular_where_proposition_3_1_says_so(case):
+    """|det J| = h^n |det mu_u(i-1)| |det mu_u(i)| |det of proposition 3.1|, J the Jacobian that
+    `simulate` checks before a run."""
+    system, split, discrete, (q, x, after) = case
+    method, h = LagrangeDAlembertChaplygin("previous"), jnp.array(H)
+    v, v1 = (x - q) / H, (after - x) / H
+    state = method.init(system, q, v, jnp.array(0.0), h)
+    guess = method.guess(system, state, h)
+    _, unravel = jax.flatten_util.ravel_pytree(guess)
+
+    def residual(y):
+        return jax.flatten_util.ravel_pytree(method.residual(system, state, unravel(y), h))[0]
+
+    at = jax.flatten_util.ravel_pytree(type(guess)(v1 - v, guess.lam))[0]
+    jacobian = np.linalg.det(jax.jit(jax.jacfwd(residual))(at))
+    u = split.fibre_index
+    factors = [np.linalg.det(system.mu(z, w)[:, u]) for z, w in ((q, v), (x, v1))]
+    matrix = discrete.regularity_matrix(q, x, after[discrete.base_index])
+    expected = H**system.n * np.prod(factors) * np.linalg.det(matrix)
+    assert_allclose(abs(jacobian), abs(expected), rtol=1e-10)
+    assert abs(jacobian) > 1e-6
+
+
+@pytest.mark.parametrize("name", ["affine, two", "nonlinear"])
+def test_the_next_point_solves_the_equations(name):
+    system, q, v = CASES[name]()
+    discrete = discretize(splitting(system, q, v), H)
+    x = q + H * v
+    for pair in ("previous", "next"):
+        after = jax.jit(lambda a, b, pair=pair: discrete.next_point(a, b, pair))(q, x)
+        assert_allclose(discrete.equations(q, x, after, pair), 0, rtol=0, atol=1e-12)
+        assert_allclose(system.phi(x, (after - x) / H), 0, rtol=0, atol=1e-12)
+
+
+def test_what_has_no_place_in_the_discrete_equations_is_refused():
+    pushed = System(
+        nonholonomic_particle.lagrangian,
+        one_forms=nonholonomic_particle.one_forms,
+        force=lambda q, v, t, p: -v,
+        coordinates=("x", "y", "z"),
+        parameters={"k": 1.0},
+    )
+    q, v = nonholonomic_particle.typical_state()
+    with pytest.raises(ValueError, match="have no external force, but the system has one"):
+        discretize(splitting(pushed, q, v), H)
+    discrete = discretize(splitting(nonholonomic_particle.system(), q, v), H)
+    with pytest.raises(ValueError, match="`pair` must be 'previous' or 'next', but 'both' was provided"):
+        discrete.equations(q, q + H * v, q + 2 * H * v, "both")
