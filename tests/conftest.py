@@ -23,6 +23,17 @@ import jax.numpy as jnp
 from noslip import System
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """In modules marked `thorough` all cases of a test but the first are slow."""
+    seen = set()
+    for item in items:
+        name = item.nodeid.partition("[")[0]
+        if item.get_closest_marker("thorough") and name in seen:
+            item.add_marker(pytest.mark.slow)
+        seen.add(name)
+
+
 def particle_lagrangian(q, v, p):
     return 0.5 * jnp.dot(v, v) - p["k"] * (q[0] ** 2 + q[1] ** 2)
 

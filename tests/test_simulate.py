@@ -190,7 +190,7 @@ def test_first_integrals_keep_their_declared_order():
     assert list(run.first_integrals) == ["spin", "centre_x", "centre_y", "moving_energy"]
 
 
-@pytest.mark.parametrize("factor", [1e3, 1e-3])
+@pytest.mark.parametrize("factor", [1e3, pytest.param(1e-3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("method", METHODS[:3], ids=lambda m: type(m).__name__)
 def test_units_do_not_matter(particle, particle_state, method, factor):
     """L in other units of mass, then lengths and times in other units: the same motion, the same solves."""

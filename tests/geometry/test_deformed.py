@@ -135,6 +135,7 @@ class OriginalNodes(DiscreteLagrangeDAlembert):
         return super().residual(self.original, state, x, h)
 
 
+@pytest.mark.slow
 def test_the_two_point_method_is_embedded_on_the_deformed_manifold():
     """The last sentence of JS remark 6.1: corollary 4.1 holds on D_eps as it does on D."""
     free, sizes = nonholonomic_particle.system(k=0.0), []

@@ -20,6 +20,8 @@ from noslip.systems import (
 )
 from noslip.testing.integrators import perturbed_case
 
+pytestmark = pytest.mark.thorough
+
 H = 0.1
 ON_PAIRS = [("previous", 1.0), ("next", 1.0), ("previous", -1.0), ("next", -1.0)]
 

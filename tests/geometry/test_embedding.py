@@ -16,6 +16,8 @@ from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
 from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic
 from noslip.systems import appell_hamel, chaplygin_sleigh, nonholonomic_particle
 
+pytestmark = pytest.mark.thorough
+
 EPS = 0.1
 CASES = [
     pytest.param(module, VelocityNonholonomic(beta), id=f"{name}-order-{order}")

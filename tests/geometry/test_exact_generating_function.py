@@ -19,6 +19,8 @@ from noslip.integrators.reference_flow import ReferenceFlow
 from noslip.systems import nonholonomic_particle, rolling_disk_on_incline, turntable_ball
 from noslip.testing.integrators import perturbed_case
 
+pytestmark = pytest.mark.thorough
+
 H = 0.2
 MODULES = [nonholonomic_particle, rolling_disk_on_incline, turntable_ball]
 every_module = pytest.mark.parametrize("module", MODULES, ids=lambda m: m.__name__.rpartition(".")[2])

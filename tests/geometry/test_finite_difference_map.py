@@ -17,6 +17,8 @@ from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic
 from noslip.systems import chaplygin_sleigh, rolling_disk_on_incline
 from noslip.testing.integrators import perturbed_case
 
+pytestmark = pytest.mark.thorough
+
 H = 0.05
 
 

@@ -11,6 +11,8 @@ from noslip.geometry import hamiltonian
 from noslip.systems import appell_hamel, chaplygin_sleigh, nonholonomic_particle, turntable_ball
 from noslip.testing.integrators import perturbed_case
 
+pytestmark = pytest.mark.thorough
+
 MODULES = [nonholonomic_particle, chaplygin_sleigh, appell_hamel, turntable_ball]
 every_module = pytest.mark.parametrize("module", MODULES, ids=lambda m: m.__name__.rpartition(".")[2])
 

@@ -11,6 +11,8 @@ from noslip.geometry.interpolation import chi_0, chi_1, curve_in_d
 from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic
 from noslip.systems import appell_hamel, chaplygin_sleigh, rolling_disk_on_incline
 
+pytestmark = pytest.mark.thorough
+
 EDGES = [-3.0, -0.0, 0.0, 5e-324, 1e-300, 1e-16, 1e-4, 1 - 1e-16, 1.0, np.nextafter(1.0, 2.0), 7.0]
 
 

@@ -20,6 +20,8 @@ from noslip.systems import (
 )
 from noslip.testing.integrators import perturbed_case
 
+pytestmark = pytest.mark.thorough
+
 ABCDE = ("a", "b", "c", "d", "e")
 
 

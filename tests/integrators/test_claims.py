@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from noslip import integrators, simulate, systems
+from noslip.integrators.lagrange_dalembert_chaplygin import LagrangeDAlembertChaplygin
 from noslip.integrators.runge_kutta4 import RungeKutta4
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
 from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic
@@ -18,6 +19,7 @@ NAMES = list(systems.discover())
 THREE = [VelocityNonholonomic(), SemiImplicitDLA(), RungeKutta4()]
 TELLING = [(v, name) for v in VARIANTS for name in claims.TELLING]
 EACH_SYSTEM = [(v, name) for v in THREE for name in NAMES if name not in claims.TELLING]
+EACH_SYSTEM += [(v, "appell_hamel_spring") for v in LagrangeDAlembertChaplygin.variants()]  # PP: nonlinear
 THE_REST = [(v, name) for v in VARIANTS for name in NAMES if (v, name) not in TELLING + EACH_SYSTEM]
 ON_D = [(v, name) for v in THREE[:2] for name in NAMES if systems.find(name).system().kind == "linear"]
 

@@ -22,6 +22,8 @@ from noslip.systems import (
 )
 from noslip.testing.integrators import perturbed_case
 
+pytestmark = pytest.mark.thorough
+
 H = 0.1
 PLAIN = [GeneratingFunction(0.5), GeneratingFunction(0.3), GeneratingFunction(0.2, symmetric=True)]
 PROJECTED = [GeneratingFunction(m.alpha, m.symmetric, projected=True) for m in PLAIN]

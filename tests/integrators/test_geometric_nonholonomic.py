@@ -20,6 +20,8 @@ from noslip.systems import (
 from noslip.testing import integrators as claims
 from noslip.testing.integrators import perturbed_case
 
+pytestmark = pytest.mark.thorough
+
 H = 0.1
 METHODS = [
     GeometricNonholonomic(),

@@ -23,6 +23,8 @@ from noslip.systems import (
 )
 from noslip.testing.integrators import perturbed_case
 
+pytestmark = pytest.mark.thorough
+
 H, STEPS = 0.1, 20
 SLOPES = ("previous", "next")
 both_slopes = pytest.mark.parametrize("slope", SLOPES)

@@ -84,8 +84,7 @@ def test_gradient_of_a_run_by_a_parameter_agrees_with_differences() -> None:
 
 def test_vmap_over_parameters() -> None:
     q, v = jnp.array([0.2, 0.5, -0.1]), jnp.array([0.8, 0.6, 0.4])
-    systems = particle().with_parameters({"k": np.array([1.0, 2.0])})
-    energies = jax.vmap(lambda system: system.energy(q, v))(systems)
+    energies = jax.vmap(lambda k: particle().with_parameters({"k": k}).energy(q, v))(jnp.array([1.0, 2.0]))
     np.testing.assert_allclose(energies, [particle(s).energy(q, v) for s in (1.0, 2.0)], rtol=1e-15)
 
 

@@ -18,6 +18,8 @@ from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
 from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic
 from noslip.systems import chaplygin_sleigh
 
+pytestmark = pytest.mark.thorough
+
 t = dynamicsymbols._t
 
 

@@ -58,7 +58,14 @@ class GeneratingFunction(Generating):
 
     @classmethod
     def variants(cls) -> tuple[GeneratingFunction, ...]:
-        return cls(), cls(0.0), cls(0.2, symmetric=True), cls(projected=True), cls(0.7, projected=True)
+        return (
+            cls(),
+            cls(0.0),
+            cls(1.0),
+            cls(0.2, symmetric=True),
+            cls(projected=True),
+            cls(0.7, projected=True),
+        )
 
     @property
     def alphas(self) -> tuple[float, ...]:
