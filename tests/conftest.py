@@ -25,7 +25,7 @@ from noslip import System
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """In modules marked `thorough` all cases of a test but the first are slow."""
+    """Of a test or module marked `thorough` all cases of each test but the first are slow."""
     seen = set()
     for item in items:
         name = item.nodeid.partition("[")[0]

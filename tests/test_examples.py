@@ -21,6 +21,7 @@ def run(script: Path, folder: Path, *arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("script", NUMBERED, ids=lambda path: path.stem)
 def test_numbered_example_runs(script: Path, tmp_path: Path) -> None:
     assert run(script, tmp_path)

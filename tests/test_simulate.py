@@ -22,7 +22,12 @@ from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
 from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic
 from noslip.systems import chaplygin_sleigh, quartic
 
-METHODS = [VelocityNonholonomic(), DiscreteLagrangeDAlembert(), SemiImplicitDLA(), RungeKutta4()]
+METHODS = [
+    VelocityNonholonomic(),
+    pytest.param(DiscreteLagrangeDAlembert(), marks=pytest.mark.slow),
+    pytest.param(SemiImplicitDLA(), marks=pytest.mark.slow),
+    RungeKutta4(),
+]
 
 
 @pytest.mark.parametrize("method", [*METHODS, ReferenceFlow()], ids=lambda m: type(m).__name__)
@@ -245,7 +250,7 @@ def test_large_steps_are_solved_where_newton_converges():
     assert run.report.increment.max() < 1e-13
 
 
-@pytest.mark.parametrize("method", [VelocityNonholonomic(0.3), DiscreteLagrangeDAlembert()], ids=str)
+@pytest.mark.parametrize("method", [DiscreteLagrangeDAlembert(), VelocityNonholonomic(0.3)], ids=str)
 def test_gradients_with_angles_and_variable_mass(method):
     system = chaplygin_sleigh.system()
 

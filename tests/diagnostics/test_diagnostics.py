@@ -66,7 +66,7 @@ MODULES = [nonholonomic_particle, chaplygin_sleigh, rolling_disk_on_incline]
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda m: m.__name__.rpartition(".")[2])
-@pytest.mark.parametrize("beta", [0.5, 0.0, 0.3, 1.0])
+@pytest.mark.parametrize("beta", [0.5, 0.3, *(pytest.param(b, marks=pytest.mark.slow) for b in (0.0, 1.0))])
 def test_orders_of_js(module, beta):
     """(2, 0) of JS proposition 6.2 for beta = 1/2, else (1, 0) as in 6.1; M constant or not; m = 1, 2."""
     case = perturbed_case(module)

@@ -183,6 +183,7 @@ def test_the_step_of_the_integrator_is_regular_where_proposition_3_1_says_so(cas
 
 
 @pytest.mark.parametrize("name", ["affine, two", "nonlinear"])
+@pytest.mark.slow
 def test_the_next_point_solves_the_equations(name):
     system, q, v = CASES[name]()
     discrete = discretize(splitting(system, q, v), H)

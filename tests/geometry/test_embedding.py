@@ -62,6 +62,7 @@ def test_g_stays_bounded_as_eps_goes_to_zero(module, method):
 
 
 @pytest.mark.parametrize(("module", "method"), CASES[1:3])
+@pytest.mark.slow
 def test_g_has_period_one(module, method):
     """Not by its definition here, but by JS (43)-(44): y one period later, and the derivative of G there."""
     e, z = embedding(module, method)
@@ -132,6 +133,7 @@ def test_any_perturbation_of_the_dae_is_kept_tangent_by_js_53():
     assert_allclose(dv, system.acceleration(q, v) + r_v + reaction, rtol=0, atol=1e-14)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "method"),
     [(appell_hamel, SemiImplicitDLA()), (nonholonomic_particle, RungeKutta4())],
@@ -146,6 +148,7 @@ def test_other_methods_and_nonlinear_constraints(module, method):
     assert_allclose(e.vector_field(tau * EPS, at), rate / EPS, rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_embedded_is_refused(particle, particle_state):
     system, near = chaplygin_sleigh.system(), chaplygin_sleigh.typical_state()
     with pytest.raises(

@@ -106,6 +106,7 @@ def exponent(hs, errors):
 
 
 @pytest.mark.parametrize(("alpha", "r"), [(0.5, 2), (0.0, 1), (0.7, 1)])
+@pytest.mark.slow
 def test_the_constraint_error_of_section_3_1(alpha, r):
     """S_alpha differs from S^h by h^(r+1), but phi~ (18) on exact pairs by h^r; one step from M misses it by
     h^(r+1) again, where M is the constraint in T*Q."""

@@ -100,6 +100,7 @@ def test_other_maps_keep_the_constraint_and_have_the_order_of_their_symmetry(sle
     assert back < 1e-13 if order == 2 else back > 1e-6
 
 
+@pytest.mark.slow
 def test_the_method_of_the_adjoint_map_is_the_adjoint_method(sleigh):
     there = _travel(sleigh.system, VelocityNonholonomic(rho=ONE_SIDED), sleigh.q0, sleigh.v0, 0.0, H, 1)
     adjoint = ONE_SIDED.adjoint()
@@ -134,6 +135,7 @@ def test_two_point_equations_of_any_map(symmetrized):
     assert diagnostics.deformed_constraint_error(case.system, method, run) < 1e-12
 
 
+@pytest.mark.slow
 def test_velocity_form_is_the_two_point_form_seen_through_rho(sleigh):
     """JS (63): rho^-1, two-point steps, rho."""
     run = simulate(
@@ -148,6 +150,7 @@ def test_velocity_form_is_the_two_point_form_seen_through_rho(sleigh):
         assert_allclose(end, start, rtol=0, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_declared_angles_may_turn_under_any_map():
     """Wrapped inside the run and counted: the same states as with the angle left alone."""
     sleigh, q0 = chaplygin_sleigh.system(), [0.1, 0.0, 3.0]

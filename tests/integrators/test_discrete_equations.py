@@ -14,6 +14,8 @@ from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic
 from noslip.systems import chaplygin_sleigh, nonholonomic_particle, rolling_disk_on_incline
 from noslip.testing.integrators import perturbed_case
 
+pytestmark = pytest.mark.thorough
+
 H = 0.1
 MODULES = [chaplygin_sleigh, rolling_disk_on_incline]
 

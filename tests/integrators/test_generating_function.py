@@ -171,6 +171,7 @@ def test_which_constraint_is_kept_by_which_method(module):
         assert constraint_defect(module, method) < 1e-15
 
 
+@pytest.mark.slow
 def test_the_constraint_error_of_section_4_is_of_the_order_of_the_method():
     for module in (rolling_disk_on_incline, two_quadratic_constraints):
         case = perturbed_case(module)
@@ -212,6 +213,7 @@ def test_forces_gyroscopic_terms_and_affine_constraints(method):
     assert (np.max(np.abs(run.constraint_residual)) < 1e-15) == ("constraint" in method.preserves)
 
 
+@pytest.mark.slow
 def test_affine_constraints_of_the_turntable_are_kept_by_the_projection():
     assert constraint_defect(turntable_ball, GeneratingFunction(projected=True)) < 1e-15
 

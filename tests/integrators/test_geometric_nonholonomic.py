@@ -67,6 +67,7 @@ def test_the_nodes_satisfy_the_two_point_equations(module, method):
 
 
 @pytest.mark.parametrize("alpha", [0.2, 1.0])
+@pytest.mark.slow
 def test_the_reflection_is_of_first_order_unless_s_is_symmetric(alpha):
     for reading in ("reflection", "projection"):
         claims.check_order(GeometricNonholonomic(reading, alpha), perturbed_case(chaplygin_sleigh))
@@ -78,6 +79,7 @@ def test_the_reflection_is_of_first_order_unless_s_is_symmetric(alpha):
 
 
 @every_method
+@pytest.mark.slow
 def test_affine_constraints_are_kept(method):
     case = perturbed_case(turntable_ball)
     run = simulate(case.system, method, case.q0, case.v0, step_size=0.05, steps=500)
@@ -86,6 +88,7 @@ def test_affine_constraints_are_kept(method):
     assert abs(np.min(found.global_[:2]) - method.order) < 0.15
 
 
+@pytest.mark.slow
 def test_the_multipliers_converge_and_are_dated_at_the_node():
     """With the reaction of half a step before the first node, whatever alpha; that of (1 - alpha) h leaves an
     alternating error which does not go away with h."""

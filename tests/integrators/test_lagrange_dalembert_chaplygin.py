@@ -215,6 +215,7 @@ def test_an_unknown_slope_is_refused():
         LagrangeDAlembertChaplygin("middle")
 
 
+@pytest.mark.slow
 def test_runs_differentiate_through_the_initial_state():
     system, q, v = CASES["spring"]()
     split = splitting(system, q, v)

@@ -39,7 +39,7 @@ class DiscreteLagrangeDAlembert(MapMethod):
 
     @classmethod
     def variants(cls) -> tuple[DiscreteLagrangeDAlembert, ...]:
-        return cls(0.5), cls(0.0), cls(0.8), cls(0.3, symmetrized=True)
+        return cls(0.5), cls(0.2), cls(0.3, symmetrized=True)
 
     def _maps(self) -> list[FiniteDifferenceMap]:
         """The maps over which L_d and phi_d are averaged."""
