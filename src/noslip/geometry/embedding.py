@@ -18,8 +18,15 @@ which is how it is computed here. On the states x = (q, v) = psi(z) the same mot
 multipliers it is the perturbed DAE (51); its right-hand side (54) and multipliers (53) are given for any
 perturbation, tangent to D or not. JS (55), which drops part of (54), does not hold: see the errata page.
 
-The system must be autonomous, and the method a map of (q, v). A method that does not keep D is read in the
-coordinates (q, v_a) after each step, which puts it back on D along the fibre.
+The system must be autonomous. A method that keeps D is embedded there, with z = (q, v_a). Others are embedded
+where their steps are maps, see `noslip.geometry.phase_space`:
+
+    two-point methods on D_eps, JS remark 6.1: f is (94), the multipliers belong to the deformed constraint.
+        Unless symmetrized, the redefined nodes, JS (90), carry them to D, as `VelocityNonholonomic`.
+    methods that keep no constraint on TQ: (51a) with lam(q, v), where the perturbation moves phi too.
+    the reflection of LMS section 5 on D x R^m, where Phi is J o (step), and J ends each period:
+        G(tau + k, y) = J^k G(tau, (step)^k y),      g(tau + k, z) = J^k g(tau, J^k z),
+        so that g has period 2 in tau, and (g_q, g_v) at s = 0 has period 1.
 """
 
 from __future__ import annotations
@@ -34,8 +41,10 @@ from jax import Array, lax
 
 from noslip._dependence import depends_on
 from noslip.geometry.connection import AdaptedCoordinates, adapted_coordinates
+from noslip.geometry.deformed import kept_system
 from noslip.geometry.interpolation import chi_0, chi_1
 from noslip.geometry.linear import spd_solve
+from noslip.geometry.phase_space import DeformedManifold, PhaseSpace, TangentBundle, phase_space
 from noslip.integrators._base import Integrator
 from noslip.integrators._solve import Status
 from noslip.system import System
@@ -49,10 +58,12 @@ class Embedding:
     """The perturbation of a system's motion whose time-eps map is one step of an integrator.
 
     `near=(q, v)` is a state of the region of interest; it may be left out where the constraints are linear
-    and the system names its fibre. `order` is p; by default what the integrator claims.
+    and the system names its fibre. `order` is p; by default what the integrator claims. `motion` is the
+    system whose motion is perturbed: the given one, or that of JS remark 6.1 for a two-point method.
     """
 
     system: System
+    motion: System
     integrator: Integrator
     step_size: Any
     order: int
@@ -78,36 +89,64 @@ class Embedding:
             )
         q, v = (jnp.zeros(system.n), jnp.zeros(system.n)) if near is None else map(jnp.asarray, near)
         self.system, self.integrator = system, integrator
+        self.motion = kept_system(system, integrator, step_size) if self._two_point else system
         self.step_size, self.near = jnp.asarray(step_size, dtype=float), v
         self.order = integrator.order if order is None else order
-        self.adapted = adapted_coordinates(system, q, v)
+        self.adapted = adapted_coordinates(self.motion, q, v)
         if near is not None:
             self._require_a_map(q, v)
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        return (self.system, self.step_size, self.near), (self.integrator, self.order, self.adapted.fibre)
+        children = (self.system, self.motion, self.step_size, self.near)
+        return children, (self.integrator, self.order, self.adapted.fibre)
 
     @classmethod
     def tree_unflatten(cls, static: tuple[Any, ...], children: tuple[Any, ...]) -> Self:
         self = object.__new__(cls)
-        self.system, self.step_size, self.near = children
+        self.system, self.motion, self.step_size, self.near = children
         self.integrator, self.order, fibre = static
-        self.adapted = AdaptedCoordinates(self.system, fibre)
+        self.adapted = AdaptedCoordinates(self.motion, fibre)
         return self
 
+    @property
+    def space(self) -> PhaseSpace:
+        """Where the step is a map."""
+        kind = phase_space(self.integrator)
+        return kind(self.integrator, self.system, self.step_size, self.adapted, self.near)
+
+    @property
+    def _two_point(self) -> bool:
+        return phase_space(self.integrator) is DeformedManifold
+
+    @property
+    def period(self) -> int:
+        """Of g in tau: 1, or 2 for a method whose memory changes sign with every step."""
+        return 2 if np.any(self.space.turn < 0) else 1
+
     # ---- coordinates ------------------------------------------------------------------------------
-    def coordinates(self, q: Any, v: Any) -> Array:
-        """z = (q, v_a) of a state, JS (29)."""
-        return jnp.concatenate([jnp.asarray(q, dtype=float), self.adapted.base_velocity(v)])
+    def coordinates(self, q: Any, v: Any, memory: Any = None) -> Array:
+        """z of a state, JS (29); `memory` is s of the reflection, where a run has 0 to begin with."""
+        s = np.zeros(self.system.m) if memory is None else memory
+        return self.space.coordinates(*(jnp.asarray(x, dtype=float) for x in (q, v, s)))
 
     def state(self, z: Any) -> tuple[Array, Array]:
         """(q, v) = psi(z), JS (27)."""
-        z, n = jnp.asarray(z, dtype=float), self.system.n
-        return z[:n], self.adapted.psi(z[:n], z[n:], self.near)
+        return self.space.state(jnp.asarray(z, dtype=float))
+
+    def start(self, q: Any, v: Any) -> Array:
+        """The z whose step is the first step of a run from the state (q, v) of D.
+
+        Two-point methods start a run with half a reaction, which is not a step of theirs, but has the result
+        of one from this point of D_eps; for all others it is the point (q, v).
+        """
+        q, v = jnp.asarray(q, dtype=float), jnp.asarray(v, dtype=float)
+        if not self._two_point:
+            return self.coordinates(q, v)
+        return self.initial_value(1.0, _finite(_first_step(self, q, v)[1]))
 
     # ---- the two flows ----------------------------------------------------------------------------
     def discrete_flow(self, z: Any) -> Array:
-        """Phi(z): one step of the integrator, JS (35)."""
+        """One step of the integrator: Phi(z), JS (35), or J Phi(z) with the J of the phase space."""
         return _finite(_discrete_flow(self, jnp.asarray(z, dtype=float)))
 
     def exact_flow(self, t: Any, z: Any) -> Array:
@@ -130,7 +169,7 @@ class Embedding:
         return _finite(_initial_value(self, jnp.asarray(tau, dtype=float), jnp.asarray(z, dtype=float)))
 
     def g(self, tau: Any, z: Any) -> Array:
-        """The perturbation g(eps, tau, z), of period 1 in tau, JS (42)."""
+        """The perturbation g(eps, tau, z), periodic in tau, JS (42)."""
         scaled = _scaled_perturbation(self, jnp.asarray(tau, dtype=float), jnp.asarray(z, dtype=float))
         return _finite(scaled) / self.step_size**self.order
 
@@ -139,27 +178,27 @@ class Embedding:
         return _finite(_vector_field(self, jnp.asarray(t, dtype=float), jnp.asarray(z, dtype=float)))
 
     # ---- on the states, and as a DAE --------------------------------------------------------------
-    def perturbation_of_states(self, tau: Any, q: Any, v: Any) -> tuple[Array, Array]:
+    def perturbation_of_states(self, tau: Any, q: Any, v: Any, memory: Any = None) -> tuple[Array, Array]:
         """(g~_q, g~_v) = (dpsi/dz) g at a state of D, JS (49)."""
-        z = self.coordinates(q, v)
-        tilde = self.adapted.psi_derivative(z[: self.system.n], z[self.system.n :], jnp.asarray(v)) @ self.g(
-            tau, z
-        )
-        return tilde[: self.system.n], tilde[self.system.n :]
+        z = self.coordinates(q, v, memory)
+        tilde_q, tilde_v = jax.jvp(self.state, (z,), (self.g(tau, z),))[1]
+        return tilde_q, tilde_v
 
-    def dae_right_hand_side(self, t: Any, q: Any, v: Any) -> tuple[Array, Array, Array]:
+    def dae_right_hand_side(self, t: Any, q: Any, v: Any, memory: Any = None) -> tuple[Array, Array, Array]:
         """dq/dt, dv/dt and the multipliers of the perturbed DAE at a state of D, JS (54) and (53)."""
         scale = self.step_size**self.order
-        g_q, g_v = self.perturbation_of_states(t / self.step_size, q, v)
-        return perturbed_dae(self.system, q, v, scale * g_q, scale * g_v)
+        g_q, g_v = (scale * g for g in self.perturbation_of_states(t / self.step_size, q, v, memory))
+        if isinstance(self.space, TangentBundle):  # phi is not kept, so no multiplier answers g
+            return v + g_q, self.system.acceleration(q, v) + g_v, self.system.multipliers(q, v)
+        return perturbed_dae(self.motion, q, v, g_q, g_v)
 
     def _require_a_map(self, q: Array, v: Array) -> None:
-        """The second step of a run must be a first step from what the run shows after one step."""
+        """The second step of a run must be a step from the z that the first one reaches."""
         difference = float(_memory(self, q, v))
         if not difference <= 1e-9 * (1 + float(jnp.max(jnp.abs(v)))):
             raise ValueError(
                 f"{type(self.integrator).__name__} cannot be embedded on this system: its steps depend "
-                f"on more than (q, v), by {difference:.1e}"
+                f"on more than their {self.space.turn.size} coordinates, by {difference:.1e}"
             )
 
 
@@ -177,8 +216,8 @@ def perturbed_dae(system: System, q: Any, v: Any, r_q: Any, r_v: Any) -> tuple[A
 def _refusal(system: System, integrator: Integrator) -> str | None:
     if reason := integrator.applies_to(system):
         return reason
-    if hasattr(integrator, "host_runner"):
-        return "it is the motion itself, driven by the host"
+    if integrator.own_time:
+        return "its steps have a time of their own, so they are not the motion after step_size"
     if system.force is not None:
         q, t = jax.ShapeDtypeStruct((system.n,), float), jax.ShapeDtypeStruct((), float)
         p = jax.tree.map(lambda x: jax.ShapeDtypeStruct(jnp.shape(x), float), dict(system.parameters))
@@ -195,8 +234,7 @@ def _finite(z: Array) -> Array:
 
 @jax.jit
 def _field(e: Embedding, z: Array) -> Array:
-    dq, dbase = e.adapted.vector_field(z[: e.system.n], z[e.system.n :], near=e.near)
-    return jnp.concatenate([dq, dbase])
+    return e.space.field(z)
 
 
 def _until_settled(again: Callable[[Array], Array], start: Array, more: int) -> Array:
@@ -231,30 +269,35 @@ def _exact_flow(e: Embedding, t: Array, z: Array) -> Array:
 
 @jax.jit
 def _discrete_flow(e: Embedding, z: Array) -> Array:
-    q, v = e.state(z)
-    seen, solved, _ = _step(e, e.integrator.init(e.system, q, v, jnp.zeros(()), e.step_size))
-    return jnp.where(solved, e.coordinates(seen.q, seen.v), jnp.nan)
+    if e.integrator.exact:
+        return _exact_flow(e, e.step_size, z)
+    return _step(e, e.space.begin(z))[1]
 
 
-def _step(e: Embedding, state: Any) -> tuple[Any, Array, Any]:
+def _step(e: Embedding, state: Any) -> tuple[Any, Array]:
     state, record = e.integrator.advance(e.system, state, e.step_size)
-    return e.integrator.observe(state), record.status == Status.SOLVED, state
+    return state, jnp.where(record.status == Status.SOLVED, e.space.end(state), jnp.nan)
+
+
+@jax.jit
+def _first_step(e: Embedding, q: Array, v: Array) -> tuple[Any, Array]:
+    return _step(e, e.integrator.init(e.system, q, v, jnp.zeros(()), e.step_size))
 
 
 @jax.jit
 def _memory(e: Embedding, q: Array, v: Array) -> Array:
-    """By how much a second step differs from a first one that starts where the second does."""
-    one, _, state = _step(e, e.integrator.init(e.system, q, v, jnp.zeros(()), e.step_size))
-    two, _, _ = _step(e, state)
-    fresh, _, _ = _step(e, e.integrator.init(e.system, one.q, one.v, jnp.zeros(()), e.step_size))
-    return jnp.maximum(jnp.max(jnp.abs(two.q - fresh.q)), jnp.max(jnp.abs(two.v - fresh.v)))
+    """By how much the second step of a run differs from one that starts where the first ends."""
+    if e.integrator.exact:
+        return jnp.zeros(())
+    state, z = _first_step(e, q, v)
+    return jnp.max(jnp.abs(_step(e, state)[1] - _discrete_flow(e, z)))
 
 
 @jax.jit
 def _ends(e: Embedding, tau: Array, y: Array) -> tuple[Array, Array]:
     """F0 and F1, the motions from y and to Phi(y), at time eps tau."""
-    eps = e.step_size
-    return _exact_flow(e, eps * tau, y), _exact_flow(e, eps * tau - eps, _discrete_flow(e, y))
+    eps, Phi = e.step_size, e.space.turn * _discrete_flow(e, y)
+    return _exact_flow(e, eps * tau, y), _exact_flow(e, eps * tau - eps, Phi)
 
 
 @jax.jit
@@ -262,7 +305,12 @@ def _evolution(e: Embedding, tau: Array, y: Array) -> Array:
     whole = jnp.floor(tau)
     y = lax.fori_loop(0, whole.astype(int), lambda _, y: _discrete_flow(e, y), y)
     F0, F1 = _ends(e, tau - whole, y)
-    return F0 + chi_1(tau - whole) * (F1 - F0)
+    return _turned(e, whole, F0 + chi_1(tau - whole) * (F1 - F0))
+
+
+def _turned(e: Embedding, whole: Array, z: Array) -> Array:
+    """J^whole z."""
+    return jnp.where(whole % 2 == 1, e.space.turn, 1.0) * z
 
 
 @jax.jit
@@ -282,11 +330,14 @@ def _initial_value(e: Embedding, tau: Array, z: Array) -> Array:
 @jax.jit
 def _scaled_perturbation(e: Embedding, tau: Array, z: Array) -> Array:
     """eps^p g(tau, z)."""
-    tau = tau - jnp.floor(tau)
+    if e.integrator.exact:
+        return jnp.zeros_like(z)
+    whole = jnp.floor(tau)
+    tau, z = tau - whole, _turned(e, whole, z)
     F0, F1 = _ends(e, tau, _initial_value(e, tau, z))
     f, slope = _field(e, z), jax.grad(chi_0)(tau)
     mixed = chi_0(tau) * (_field(e, F0) - f) + chi_1(tau) * (_field(e, F1) - f)
-    return mixed - slope * (F1 - F0) / e.step_size
+    return _turned(e, whole, mixed - slope * (F1 - F0) / e.step_size)
 
 
 @jax.jit
