@@ -198,6 +198,10 @@ def _vector(option: str, text: str, model: System) -> Any:
 
 def _value(what: str, text: str, wanted: Any) -> Any:
     """`text` as the type `wanted`; a type that says nothing means a number, whole if written so."""
+    from noslip.integrators import Integrator, parse
+
+    if isinstance(wanted, type) and issubclass(wanted, Integrator):
+        return parse(text)
     union = get_origin(wanted) in (Union, types.UnionType)
     for choice in get_args(wanted) if union else (wanted,):
         try:

@@ -10,6 +10,7 @@ from noslip.diagnostics.conservation import (
     energy_error,
     first_integral_errors,
 )
+from noslip.diagnostics.jacobi import jacobi_defect, jacobiator
 from noslip.diagnostics.order import MeasuredOrder, measured_order
 from noslip.diagnostics.reversibility import reversibility_defect
 
@@ -23,6 +24,8 @@ __all__ = [
     "energy_drift",
     "energy_error",
     "first_integral_errors",
+    "jacobi_defect",
+    "jacobiator",
     "measured_order",
     "reversibility_defect",
 ]

@@ -28,7 +28,8 @@ def _travel(
     system: System, integrator: Integrator, q: Any, v: Any, t: Any, h: float, steps: int
 ) -> tuple[np.ndarray, np.ndarray]:
     with on_cpu():
-        runner = make_runner(system, integrator, *(np.asarray(x, dtype=float) for x in (q, v, t, h)))
+        start = [np.asarray(x, dtype=float) for x in (q, v, t, h)]
+        runner = make_runner(system, integrator, *start)  # type: ignore[arg-type]
         rows, _, failed = runner.to(steps, steps, steps)
     if failed:
         return np.full(system.n, np.nan), np.full(system.n, np.nan)

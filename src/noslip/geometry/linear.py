@@ -3,17 +3,55 @@
 Matrices of mechanics (mass matrix, C = mu M^-1 mu^T) are symmetric positive definite and small, so
 LDL^T without pivoting is stable and, written out, has no branches: XLA, the Taylor integrator and
 scalar code can all run it. Newton matrices are saddle-point matrices and need pivoting.
+
+A solve is one operation of JAX, `small_solve`, so that the engine sees it whole and puts scalar code in its
+place, its derivative is another solve instead of that of an elimination, and many right sides share a matrix.
 """
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
 
 WRITTEN_OUT = 12  # above this size LAPACK is quicker to compile and to run
 
 
 def spd_solve(a: Array, b: Array) -> Array:
     """Solve a x = b for symmetric positive definite `a` (n, n) and `b` (n,) or (n, k)."""
+    return _solve(a, b, True)
+
+
+def solve(a: Array, b: Array) -> Array:
+    """Solve a x = b for a general square matrix, with partial pivoting; `b` is (n,) or (n, k)."""
+    return _solve(a, b, False)
+
+
+def inverse(a: Array) -> Array:
+    """The inverse of a general square matrix; for iterations that use one matrix many times."""
+    return solve(a, jnp.eye(a.shape[-1]))
+
+
+def _solve(a: Array, b: Array, spd: bool) -> Array:
+    a, b = jnp.asarray(a, float), jnp.asarray(b, float)
+    return small_solve_p.bind(a, b.reshape(len(b), -1), spd=spd).reshape(b.shape)
+
+
+# ---- the algorithms, written out ----------------------------------------------------------------------
+def written_out(a: Array, b: Array, spd: bool) -> Array:
+    """a^-1 b as plain operations; leading axes, if any, count many such pairs."""
+    algorithm = _ldl if spd else _gauss_jordan
+    for _ in a.shape[2:]:
+        algorithm = jax.vmap(algorithm)
+    return algorithm(a, b)
+
+
+def _ldl(a: Array, b: Array) -> Array:
     n = a.shape[0]
     if n > WRITTEN_OUT:
         return jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor(a), b)
@@ -33,21 +71,63 @@ def spd_solve(a: Array, b: Array) -> Array:
     return jnp.stack(x)
 
 
-def solve(a: Array, b: Array) -> Array:
-    """Solve a x = b for a general square matrix, with partial pivoting; `b` is (n,) or (n, k)."""
+def _gauss_jordan(a: Array, b: Array) -> Array:
     n = a.shape[0]
     if n > WRITTEN_OUT:
         return jnp.linalg.solve(a, b)
     table = jnp.column_stack([a, b])
     rows = jnp.arange(n)
-    for k in range(n):  # Gauss-Jordan: after step k, column k is that of the identity
+    for k in range(n):  # after step k, column k is that of the identity
         pivot = k + jnp.argmax(jnp.abs(table[k:, k]))
         table = table[jnp.where(rows == k, pivot, jnp.where(rows == pivot, k, rows))]
         row = table[k] / table[k, k]
         table = jnp.where((rows == k)[:, None], row, table - table[:, k, None] * row)
-    return table[:, n:].reshape(b.shape)
+    return table[:, n:]
 
 
-def inverse(a: Array) -> Array:
-    """The inverse of a general square matrix; for iterations that use one matrix many times."""
-    return solve(a, jnp.eye(a.shape[0]))
+# ---- the operation ------------------------------------------------------------------------------------
+small_solve_p = Primitive("small_solve")
+
+
+def _derivative(primals: Any, tangents: Any, *, spd: bool) -> tuple[Array, Any]:
+    """d(a^-1 b) = a^-1 (db - da a^-1 b)."""
+    (a, b), (da, db) = primals, tangents
+    x = small_solve_p.bind(a, b, spd=spd)
+    if type(da) is ad.Zero and type(db) is ad.Zero:
+        return x, jnp.zeros_like(x)
+    change = jnp.zeros_like(x) if type(db) is ad.Zero else db
+    if type(da) is not ad.Zero:
+        change = change - da @ x
+    return x, small_solve_p.bind(a, change, spd=spd)
+
+
+def _transpose(cotangent: Any, a: Array, b: Any, *, spd: bool) -> list[Any]:
+    if type(cotangent) is ad.Zero:
+        return [None, ad.Zero(b.aval)]
+    return [None, small_solve_p.bind(jnp.swapaxes(a, -1, -2), cotangent, spd=spd)]
+
+
+def _batch(args: Any, axes: Any, *, spd: bool) -> tuple[Array, int]:
+    (a, b), (ia, ib) = args, axes
+    if ia is None and a.ndim == 2:  # one matrix, many right sides: columns of one solve
+        columns = jnp.moveaxis(b, ib, 1)
+        x = small_solve_p.bind(a, columns.reshape(len(a), -1), spd=spd)
+        return x.reshape(columns.shape), 1
+    size = next(x.shape[i] for x, i in zip(args, axes, strict=True) if i is not None)
+    first = [
+        jnp.broadcast_to(x, (size, *x.shape)) if i is None else jnp.moveaxis(x, i, 0)
+        for x, i in ((a, ia), (b, ib))
+    ]
+    return small_solve_p.bind(*first, spd=spd), 0
+
+
+@small_solve_p.def_abstract_eval
+def _shape(a: Any, b: Any, *, spd: bool) -> Any:
+    return b
+
+
+small_solve_p.def_impl(partial(jax.jit, static_argnames="spd")(written_out))
+mlir.register_lowering(small_solve_p, mlir.lower_fun(written_out, multiple_results=False))
+ad.primitive_jvps[small_solve_p] = _derivative
+ad.primitive_transposes[small_solve_p] = _transpose
+batching.primitive_batchers[small_solve_p] = _batch

@@ -1,7 +1,8 @@
 """The contract of an integrator, and the sums that keep a long run exact.
 
 An implicit method is its residual: `init`, `guess`, `residual`, `update`, `observe`; the solve, the
-loop, saving and compiling are elsewhere. An explicit method gives `step` instead of the middle three.
+loop, saving and compiling are elsewhere. A method of the form x = F(x) gives `fixed_point` instead of the
+residual and is iterated, an explicit one gives `step` instead of the middle three.
 States are frozen pytrees whose only absolute position is `q` (a `Sum`), so that the time loop can
 wrap declared angles in any of them; all else is increments, velocities and momenta.
 """
@@ -12,11 +13,12 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 
 from noslip._pytree import pytree
-from noslip.integrators._solve import Solve, explicit_step, solve
+from noslip.integrators._solve import Solve, explicit_step, iterate, solve
 
 if TYPE_CHECKING:
     from noslip.system import System
@@ -110,8 +112,13 @@ class Integrator:
         """Sizes of the unknowns, against which the solve judges their last increments."""
         raise NotImplementedError(f"{type(self).__name__} must define scale, or step")
 
+    def fixed_point(self, system: System, state: Any, x: Any, h: Array) -> Any:
+        """F(x) of a method of the form x = F(x), contracting where the step is not too large."""
+        raise NotImplementedError(f"{type(self).__name__} must define fixed_point, residual or step")
+
     def residual(self, system: System, state: Any, x: Any, h: Array) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} must define residual, or step")
+        """Zero at the solution; x - F(x) where the method gives a fixed point."""
+        return jax.tree.map(jnp.subtract, x, self.fixed_point(system, state, x, h))
 
     def update(self, system: System, state: Any, x: Any, h: Array) -> Any:
         raise NotImplementedError(f"{type(self).__name__} must define update, or step")
@@ -128,13 +135,16 @@ class Integrator:
         return type(self).step is not Integrator.step
 
     def advance(self, system: System, state: Any, h: Array) -> tuple[Any, Solve]:
-        """One step with the record of its solve. Used by the time loop; not overridden."""
+        """One step with the record of its solve. Used by the time loop; only compositions override it."""
         if self.is_explicit(system):
             state = self.step(system, state, h)
             return state, explicit_step(state)
         guess = self.guess(system, state, h)
         scale = self.scale(system, state, guess, h)
-        x, record = solve(lambda x: self.residual(system, state, x, h), guess, scale)
+        if type(self).fixed_point is not Integrator.fixed_point:
+            x, record = iterate(lambda x: self.fixed_point(system, state, x, h), guess, scale)
+        else:
+            x, record = solve(lambda x: self.residual(system, state, x, h), guess, scale)
         return self.update(system, state, x, h), record
 
     def deformed_constraint(self, system: System, q: Array, v: Array, h: Array) -> Array:
@@ -150,3 +160,10 @@ def require_interval(name: str, value: float, low: float, high: float) -> None:
     """Refuse a parameter outside its interval."""
     if not low <= value <= high:
         raise ValueError(f"`{name}` must be in [{low:g}, {high:g}], but {value!r} was provided")
+
+
+def require_one_of(name: str, value: object, choices: tuple[object, ...]) -> None:
+    """Refuse a parameter that is not among its choices."""
+    if value not in choices:
+        listed = ", ".join(repr(choice) for choice in choices)
+        raise ValueError(f"`{name}` must be one of {listed}, but {value!r} was provided")

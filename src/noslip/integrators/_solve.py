@@ -1,7 +1,9 @@
-"""The implicit solve: Newton's method run until its increments stagnate at round-off.
+"""The implicit solve: an iteration run until its increments stagnate at round-off.
 
-A chord iteration (one Jacobian, at the guess) does the work of almost every step; where it does not
-settle, full Newton goes on from there. Nothing is dropped: each solve returns its record.
+`solve` is for equations f(x) = 0. A chord iteration (one Jacobian, at the guess) does the work of almost
+every step; where it does not settle, full Newton goes on from there. `iterate` is for x = F(x): the map
+itself is iterated, and full Newton stands by for the steps on which that does not contract.
+Nothing is dropped: each solve returns its record.
 Derivatives come from the implicit function theorem, not from the iteration.
 """
 
@@ -25,6 +27,9 @@ SETTLED = 2 * EPS  # an increment this small, relative to the scale, changes not
 ACCEPTED = 1e-9  # stagnation above this is not round-off but a failed solve
 FAR = 1e-6  # above this an increment need not shrink from one iteration to the next
 LIMIT = 50  # iterations
+STAGNATED = 1e-12  # below this an increment of a fixed point that no longer shrinks is round-off
+PATIENCE = 8  # evaluations of a fixed point before one that does not shrink ends the iteration
+LEAST_RATE = 1 / 32  # a measured rate of contraction below this is not relied upon
 
 
 class Status(enum.IntEnum):
@@ -60,17 +65,6 @@ class Solve:
     status: Array
 
 
-@pytree
-class _Iteration:
-    x: Array
-    inverse: Array  # of the Jacobian, at the guess or, when `newton`, at every x
-    newton: Array
-    count: Array
-    size: Array
-    before: Array
-    residual: Array
-
-
 def solve(residual: Callable[[Any], Any], guess: Any, scale: Any) -> tuple[Any, Solve]:
     """Solve residual(x) = 0 for a pytree x, from `guess`."""
     x0, unravel = ravel_pytree(guess)
@@ -84,52 +78,128 @@ def solve(residual: Callable[[Any], Any], guess: Any, scale: Any) -> tuple[Any, 
         return linear.inverse(jax.jacfwd(f)(jnp.zeros_like(y))) @ y
 
     x, record = lax.custom_root(flat, x0, lambda f, x: _newton(f, x, sizes), linear_solve, has_aux=True)
+    return unravel(x), _whole_counts(record)
+
+
+def iterate(function: Callable[[Any], Any], guess: Any, scale: Any) -> tuple[Any, Solve]:
+    """Solve x = function(x) for a pytree x, from `guess`."""
+    x0, unravel = ravel_pytree(guess)
+    sizes = lax.stop_gradient(ravel_pytree(scale)[0])
+    sizes = jnp.where(sizes > 0, sizes, 1.0)
+
+    def flat(x: Array) -> Array:
+        return ravel_pytree(function(unravel(x)))[0]
+
+    def linear_solve(f: Callable[[Array], Array], y: Array) -> Array:
+        return linear.inverse(jax.jacfwd(f)(jnp.zeros_like(y))) @ y
+
+    x, record = lax.custom_root(
+        lambda x: x - flat(x), x0, lambda _, x: _fixed_point(flat, x, sizes), linear_solve, has_aux=True
+    )
+    return unravel(x), _whole_counts(record)
+
+
+def _whole_counts(record: Solve) -> Solve:
     counts = [jnp.round(c).astype(int) for c in (record.iterations, record.status)]
-    return unravel(x), Solve(counts[0], record.increment, record.residual, counts[1])
+    return Solve(counts[0], record.increment, record.residual, counts[1])
+
+
+@pytree
+class _Iteration:
+    x: Array
+    count: Array
+    size: Array  # of the last increment, relative to the sizes of the unknowns
+    before: Array  # of the one before
+
+
+def _fixed_point(F: Callable[[Array], Array], x0: Array, sizes: Array) -> tuple[Array, Solve]:
+    """Iterate F; where it does not contract, Newton for x - F(x)."""
+    weights = _weights(x0, sizes)
+
+    def turn(it: _Iteration) -> _Iteration:
+        x = F(it.x)
+        return _Iteration(x, it.count + 1, _size(x - it.x, weights), it.size)
+
+    def go_on(it: _Iteration) -> Array:
+        # done when the next increment, foreseen from the rate size / before, would change nothing
+        ahead = (it.size * it.size > EPS / 2 * it.before) | (it.size * LEAST_RATE > EPS / 2)
+        unfinished = (it.size > SETTLED) & ahead
+        # increments may grow for a turn or two before they shrink, and at round-off they jump about
+        shrinking = (it.size < it.before) | ((it.size > 64 * EPS) & (it.count < PATIENCE))
+        return (it.count < 2) | (unfinished & shrinking & (it.count < LIMIT))
+
+    settled = lax.while_loop(go_on, turn, _Iteration(x0, jnp.array(0), jnp.array(1.0), jnp.array(1.0)))
+    failed = ~((settled.size <= STAGNATED) & jnp.isfinite(settled.size))
+    last, _ = _full_newton(lambda x: x - F(x), x0, settled, x0, failed, weights)
+    residual = last.size * jnp.max(sizes + jnp.abs(last.x))  # a bound, which costs nothing per evaluation
+    return last.x, _record(last, residual)
 
 
 def _newton(f: Callable[[Array], Array], x0: Array, sizes: Array) -> tuple[Array, Solve]:
-    def refreshed(it: _Iteration) -> Array:
-        # a loop of one turn or none: under vmap it runs only if some member needs it
-        def turn(_: tuple[Array, Array]) -> tuple[Array, Array]:
-            return linear.inverse(jax.jacfwd(f)(it.x)), jnp.array(False)
+    """Chord iteration with the Jacobian at the guess; where it does not settle, full Newton."""
+    inverse, weights = linear.inverse(jax.jacfwd(f)(x0)), _weights(x0, sizes)
 
-        return lax.while_loop(lambda c: c[1], turn, (it.inverse, it.newton | (it.count == 0)))[0]
-
-    def iterate(it: _Iteration) -> _Iteration:
-        inverse, r = refreshed(it), f(it.x)
+    def turn(carry: tuple[_Iteration, Array]) -> tuple[_Iteration, Array]:
+        it, r = carry[0], f(carry[0].x)
         dx = inverse @ r
-        size = jnp.max(jnp.abs(dx) / (sizes + jnp.abs(it.x)))
-        # a chord whose increments stop shrinking above round-off is given up: Newton goes on, from the
-        # guess if the chord has jumped away
-        crawled = ~it.newton & ~(size < 0.5 * it.size) & ~(size <= 64 * EPS)
-        lost = crawled & ~(size < 0.1)
-        x = jnp.where(lost, x0, it.x - dx)
-        size, before = jnp.where(crawled, 1e300, size), jnp.where(crawled, jnp.inf, it.size)
-        return _Iteration(x, inverse, it.newton | crawled, it.count + 1, size, before, jnp.max(jnp.abs(r)))
+        return _Iteration(it.x - dx, it.count + 1, _size(dx, weights), it.size), r
 
-    def go_on(it: _Iteration) -> Array:
-        # near round-off an increment that no longer shrinks has stagnated; far from it Newton may wander
-        shrinking = (it.size < 0.5 * it.before) | (it.size > FAR)
-        return (it.size > SETTLED) & shrinking & (it.count < LIMIT)
+    def go_on(carry: tuple[_Iteration, Array]) -> Array:
+        it = carry[0]
+        return (it.size > SETTLED) & (it.size < 0.5 * it.before) & (it.count < LIMIT)
 
-    n = x0.size
-    start = _Iteration(
-        x0,
-        jnp.zeros((n, n)),
-        jnp.array(False),
-        jnp.array(0),
-        jnp.array(1e300),
-        jnp.array(jnp.inf),
-        jnp.array(0.0),
-    )
-    last = lax.while_loop(go_on, iterate, start)
+    start = _Iteration(x0, jnp.array(0), jnp.array(1e300), jnp.array(jnp.inf))
+    settled, r = lax.while_loop(go_on, turn, (start, jnp.zeros_like(x0)))
+    # increments that stop shrinking above round-off mean that the Jacobian at the guess does not do
+    failed = ~(settled.size <= 64 * EPS)
+    last, r = _full_newton(f, x0, settled, r, failed, weights)
+    return last.x, _record(last, jnp.max(jnp.abs(r)))
+
+
+def _weights(x0: Array, sizes: Array) -> Array:
+    """Each increment is judged relative to the size of its unknown plus its value at the guess."""
+    return 1.0 / (sizes + jnp.abs(x0))
+
+
+def _size(dx: Array, weights: Array) -> Array:
+    return jnp.max(jnp.abs(dx) * weights)
+
+
+def _full_newton(
+    f: Callable[[Array], Array], x0: Array, settled: _Iteration, r: Array, failed: Array, weights: Array
+) -> tuple[_Iteration, Array]:
+    """Newton's method with the Jacobian of every iterate, where `failed`; elsewhere all as it is."""
+
+    def newton_fallback(
+        x0: Array, settled: _Iteration, r: Array, failed: Array, weights: Array
+    ) -> tuple[_Iteration, Array]:
+        def turn(carry: tuple[_Iteration, Array]) -> tuple[_Iteration, Array]:
+            it, r = carry[0], f(carry[0].x)
+            dx = linear.solve(jax.jacfwd(f)(it.x), r)
+            return _Iteration(it.x - dx, it.count + 1, _size(dx, weights), it.size), r
+
+        def go_on(carry: tuple[_Iteration, Array]) -> Array:
+            # near round-off an increment that no longer shrinks has stagnated; far from it Newton may wander
+            it = carry[0]
+            shrinking = (it.size < 0.5 * it.before) | (it.size > FAR)
+            return failed & (it.size > SETTLED) & shrinking & (it.count < 2 * LIMIT)
+
+        # from the last iterate if the iteration was getting somewhere, else from the guess
+        x = jnp.where(failed & ~(settled.size < 0.1), x0, settled.x)
+        size = jnp.where(failed, 1e300, settled.size)
+        before = jnp.where(failed, jnp.inf, settled.before)
+        return lax.while_loop(go_on, turn, (_Iteration(x, settled.count, size, before), r))
+
+    return jax.jit(newton_fallback)(x0, settled, r, failed, weights)
+
+
+def _record(last: _Iteration, residual: Array) -> Solve:
     finite = jnp.all(jnp.isfinite(last.x)) & jnp.isfinite(last.size)
     status = jnp.where(
         ~finite, Status.NOT_FINITE, jnp.where(last.size <= ACCEPTED, Status.SOLVED, Status.NOT_CONVERGED)
     )
     # floats, since integers have no place in the derivative rule of the solve
-    return last.x, Solve(last.count.astype(float), last.size, last.residual, status.astype(float))
+    return Solve(last.count.astype(float), last.size, residual, status.astype(float))
 
 
 def explicit_step(state: Any) -> Solve:

@@ -81,21 +81,21 @@ def check_contract(integrator: Integrator) -> None:
 
 
 def check_order(integrator: Integrator, case: Case, t_end: float = 2.0) -> None:
-    """The slope of the global error in (q, v) is the claimed order within 0.15.
+    """The slope of the global error in (q, v) is the claimed order within 0.15, or 5 per cent of it.
 
     A motion that the method meets exactly (a straight one, say) says nothing about its order.
     """
     if integrator.exact:
         return
     p = integrator.order
-    steps = (80, 160, 320) if p == 1 else (40, 80, 160)
+    steps = (80, 160, 320) if p == 1 else (40, 80, 160) if p <= 4 else (20, 40, 80)
     measured = diagnostics.measured_order(case.system, integrator, case.q0, case.v0, t_end=t_end, steps=steps)
     errors = np.max(measured.global_errors[:, :2], axis=1)
     if np.max(errors) < 1e-13:
         return
     found = float(np.polyfit(np.log(measured.step_sizes), np.log(errors), 1)[0])
     assert np.min(errors) > 1e-12, f"{integrator} on {case.name}: errors {errors} are at the round-off floor"
-    assert abs(found - p) <= 0.15, (
+    assert abs(found - p) <= max(0.15, 0.05 * p), (
         f"{integrator} claims order {p}, but {found:.2f} was measured on {case.name} (errors {errors})"
     )
 

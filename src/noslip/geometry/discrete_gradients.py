@@ -1,0 +1,143 @@
+"""Discrete gradients, CFHM (11)-(13), anchored so that their errors do not add up.
+
+Between x and x' = x + d a discrete gradient of H satisfies gbar . d = H(x') - H(x) (10a) and tends to the
+gradient (10b). Here H(x) is replaced by an anchor E that a caller carries along: for any approximation g
+
+    gbar = g + (H(x') - E - g . d) / |d|^2 d
+
+so that gbar . d = H(x') - E whatever rounding or quadrature did to g. The quotient loses its digits where
+d is small; what it then consists of, noise of size eps S, is cut off by a soft threshold (`noise`).
+
+- gonzalez (12): g = gradient at the middle. Its numerator is of third order in d; by Simpson's rule
+      H(x') - H(x) - g . d = (g0 + g1 - 2 g) . d / 6 + rest
+  of which the first part has all its digits and only the rest, of fifth order, goes through the threshold.
+- mean_value (11): Gauss's rule for the mean of the gradient; the quadrature defect goes into the quotient.
+- coordinate_increment (13): component i is the mean of dH/dx_i while x_i alone moves, so that x_i' = x_i
+  needs no case of its own.
+- symmetrized_coordinate_increment: the mean of (13) and of (13) with x and x' exchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+EPS = float(np.finfo(float).eps)
+NOISE = 4 * EPS  # of the difference of two energies, relative to their size
+SMALL = 1e-4  # where |gradient| |d| is below this part of the energies, their noise is felt in the quotient
+GRADIENTS = ("gonzalez", "mean_value", "coordinate_increment", "symmetrized_coordinate_increment")
+
+
+class Energy(Protocol):
+    """A function with the two kinds of derivative that discrete gradients need."""
+
+    def energy(self, z: Array) -> Array: ...
+    def gradient(self, z: Array) -> Array: ...
+    def energy_and_slope(self, z: Array, d: Array) -> tuple[Array, Array]: ...
+
+
+@dataclass(frozen=True)
+class Function:
+    """Any differentiable function as an `Energy`."""
+
+    energy: Callable[[Array], Array]
+
+    def gradient(self, z: Array) -> Array:
+        return jax.grad(self.energy)(z)
+
+    def energy_and_slope(self, z: Array, d: Array) -> tuple[Array, Array]:
+        return jax.jvp(self.energy, (z,), (d,))
+
+
+@dataclass(frozen=True)
+class Step:
+    """From x by d: the anchor E, the gradient at x, and the threshold below which energies are noise."""
+
+    x: Array
+    d: Array
+    E: Array
+    g0: Array
+    noise: Array
+
+
+def noise(S: Array, g: Array, d: Array) -> Array:
+    """The threshold: 4 eps S near rest, S the size of the energies; nothing where d is not small, since
+    there the noise does no harm and a threshold would only make the energy less exact."""
+    motion = jnp.dot(g, g) * jnp.dot(d, d)
+    return NOISE * S**3 / jnp.where(S > 0, S**2 + motion / SMALL**2, 1.0)
+
+
+def soft(x: Array, threshold: Array) -> Array:
+    """x moved towards 0 by the threshold; its derivative is 1 also inside, where x is noise."""
+    return x - lax.stop_gradient(jnp.clip(x, -threshold, threshold))
+
+
+def along(d: Array, numerator: Array) -> Array:
+    """numerator / |d|^2 d, zero at d = 0."""
+    square = jnp.dot(d, d)
+    return numerator / jnp.where(square > 0, square, 1.0) * d
+
+
+def gonzalez(H: Energy, step: Step, middle: Array) -> Array:
+    """CFHM (12); `middle` is the gradient at x + d / 2."""
+    d = step.d
+    H1, slope1 = H.energy_and_slope(step.x + d, d)
+    g_d = jnp.dot(middle, d)
+    bend = (jnp.dot(step.g0, d) + slope1 - 2 * g_d) / 6
+    return middle + along(d, bend + soft(H1 - step.E - (g_d + bend), step.noise))
+
+
+def mean_value(H: Energy, step: Step, nodes: int) -> Array:
+    """CFHM (11) by Gauss's rule."""
+    c, b = gauss(nodes)
+    middle = step.x + step.d / 2
+    return anchored(H, step, mean(b, jax.vmap(lambda c: H.gradient(middle + c * step.d))(c)))
+
+
+def coordinate_increment(H: Energy, step: Step, nodes: int, symmetrized: bool = False) -> Array:
+    """CFHM (13), each component as a one-dimensional mean value."""
+    c, b = gauss(nodes)
+    size = step.x.size
+    before = np.tril(np.ones((size, size)), -1)  # coordinates that have moved when i moves
+    moved = before[:, None, :] + (0.5 + c)[None, :, None] * np.eye(size)[:, None, :]
+    if symmetrized:
+        moved = np.concatenate([moved, 1 - moved], axis=1)  # from x' back to x
+    directions = np.broadcast_to(np.eye(size)[:, None, :], moved.shape)
+    partial = jax.vmap(jax.vmap(lambda s, e: H.energy_and_slope(step.x + s * step.d, e)[1]))
+    values = partial(jnp.asarray(moved), jnp.asarray(directions))
+    weights = np.concatenate([b, b]) / 2 if symmetrized else b
+    return anchored(H, step, mean(weights, values.T))
+
+
+def mean(weights: np.ndarray, values: Array) -> Array:
+    """The weighted mean of rows, as differences to one of them: weights whose sum is not 1 to the last bit
+    would otherwise shift energy from one part of a system to another, always in the same direction."""
+    middle = values[len(weights) // 2]
+    return middle + weights @ (values - middle)
+
+
+def anchored(H: Energy, step: Step, g: Array) -> Array:
+    """g with g . d = H(x + d) - E."""
+    defect = H.energy(step.x + step.d) - step.E - jnp.dot(g, step.d)
+    return g + along(step.d, soft(defect, step.noise))
+
+
+def discrete_gradient(name: str, H: Energy, step: Step, middle: Array | None = None, nodes: int = 5) -> Array:
+    """The discrete gradient of that name; `middle`, if known, saves Gonzalez a gradient."""
+    if name == "gonzalez":
+        return gonzalez(H, step, H.gradient(step.x + step.d / 2) if middle is None else middle)
+    if name == "mean_value":
+        return mean_value(H, step, nodes)
+    return coordinate_increment(H, step, nodes, symmetrized=name.startswith("symmetrized"))
+
+
+def gauss(nodes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes, as distances from the middle, and weights of Gauss's rule on [0, 1]; symmetric to the bit."""
+    x, w = np.polynomial.legendre.leggauss(nodes)
+    return x / 2, w / 2

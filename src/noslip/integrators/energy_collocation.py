@@ -1,0 +1,96 @@
+"""Energy-preserving collocation on D* (Cohen and Hairer), of order 2 s with s stages.
+
+For dz/dt = Pi dH, (9) of CFHM, Gauss nodes c_j with weights b_j and Lagrange polynomials l_j: a polynomial
+u of degree s with u(0) = z and, K_j being its slope at c_j,
+
+    K_j = Pi(u(c_j)) G_j + (0, X^T force),      G_j = (1 / b_j) int_0^1 l_j(tau) dH(u(tau)) dtau
+    z' = z + h sum_j b_j K_j
+
+The integrals are taken by Gauss's rule with `nodes` points, and the defect of the energy, the anchor E of
+`DiscreteGradient` included, is spread over the stages:
+
+    G_j += c K_j / (h sum_i b_i |K_i|^2),      c = H(z') - E - h sum_j b_j K_j . G_j
+
+Then H(z') = E + work of `force` whatever the quadrature. One stage is the mean value method (11), (14).
+The unknown is x_j = h K_j.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from noslip.geometry.collocation import GaussCollocation, gauss_collocation
+from noslip.geometry.discrete_gradients import mean, soft
+from noslip.geometry.frames import FRAMES
+from noslip.integrators._base import require_interval, require_one_of
+from noslip.integrators._bracket import BracketState, OnDStar
+from noslip.system import System
+
+
+@dataclass(frozen=True)
+class EnergyCollocation(OnDStar):
+    """Cohen-Hairer collocation on D*: keeps energy and constraint at order 2 s."""
+
+    stages: int = 2
+    frame: str = "system"
+    nodes: int | None = None
+
+    reference = "Cohen, Hairer 2011; CFHM section 3.2"
+
+    def __post_init__(self) -> None:
+        require_interval("stages", self.stages, 1, 6)
+        require_one_of("frame", self.frame, FRAMES)
+        if self.nodes is not None:
+            require_interval("nodes", self.nodes, self.stages, 16)
+
+    @property
+    def order(self) -> int:
+        return 2 * self.stages
+
+    preserves = frozenset({"constraint", "energy", "reversible"})
+
+    @property
+    def stage_shape(self) -> tuple[int, ...]:
+        return (self.stages,)
+
+    def increment(self, x: Array) -> Array:
+        return jnp.dot(self.rule.b, x)
+
+    @property
+    def rule(self) -> GaussCollocation:
+        return gauss_collocation(self.stages, self.stages + 4 if self.nodes is None else self.nodes)
+
+    def fixed_point(self, system: System, state: BracketState, x: Array, h: Array) -> Array:
+        rule, z, n = self.rule, state.z, system.n
+        bracket = self.bracket(system, state.signs, h)
+        gradients = jax.vmap(bracket.gradient)(z + rule.between @ x)
+        G = jax.vmap(mean, (0, None))(rule.weights, gradients)
+        defect = bracket.energy(z + rule.b @ x) - state.energy.value - rule.b @ jnp.sum(x * G, axis=1)
+        square = rule.b @ jnp.sum(x * x, axis=1)
+        G = G + soft(defect, state.noise) / jnp.where(square > 0, square, 1.0) * x
+
+        def slope(u: Array, G: Array, c: Array) -> Array:
+            point = bracket.at(u)
+            K = point.apply(G)
+            return K if system.force is None else K + point.force(state.t.value + c * h)
+
+        U = z + rule.A @ x
+        new = h * jax.vmap(slope)(U, G, jnp.asarray(rule.c))
+        # Gauss-Seidel as in `DiscreteGradient`: x_q with the new x_rho
+        change = rule.A @ (new - x)[:, n:]
+        lifted = h * jax.vmap(lambda u, r: bracket.at(u).lift(r))(U, change)
+        return jnp.concatenate([new[:, :n] + lifted, new[:, n:]], axis=1)
+
+    def update(self, system: System, state: BracketState, x: Array, h: Array) -> BracketState:
+        rule, work = self.rule, jnp.zeros(())
+        if system.force is not None:
+            bracket, U = self.bracket(system, state.signs, h), state.z + rule.A @ x
+            for u, step, c, b in zip(U, x, rule.c, rule.b, strict=True):
+                point = bracket.at(u)
+                force = system.applied_force(point.q, point.v, state.t.value + c * h)
+                work = work + b * jnp.dot(force, step[: system.n])
+        return self.moved(system, state, x, self.increment(x), work, h)

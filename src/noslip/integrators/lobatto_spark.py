@@ -1,0 +1,100 @@
+"""SPARK with Lobatto IIIA for the positions and IIIB for the momenta (Jay), s = 2, 3 or 4 stages.
+
+With nodes c, weights b, matrices A of IIIA and B of IIIB, P_i = dL/dv(Q_i, V_i) and forces
+F_j = dL/dq(Q_j, V_j) + mu(Q_j)^T lam_j + force:
+
+    Q_i = q + h sum_j A_ij V_j,                 q' = Q_s
+    P_i = p + h sum_j B_ij F_j,                 p' = p + h sum_j b_j F_j,      v' from p' at q'
+    sum_j b_j c_j^(i-1) phi(Q_j, V_j) = 0,      i = 1 .. s - 1
+    phi(q', v') = 0
+
+CFHM section 4.1.3 compares with s = 2. The order is 2 s - 2 in q and v; the constraint holds, the energy
+does not. The multiplier reported is lam_s, which acts at q'.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from noslip._pytree import pytree
+from noslip.geometry.collocation import Lobatto, lobatto
+from noslip.integrators._base import Integrator, Observation, Sum, require_one_of
+from noslip.integrators._lagrange_dalembert import VelocityState, kinetic_scale
+from noslip.system import System
+
+
+@pytree
+class Stages:
+    """V_j - v, the multipliers, v' - v; as a residual: momenta, constraints, momentum at the end."""
+
+    V: Array
+    lam: Array
+    d: Array
+
+
+@dataclass(frozen=True)
+class LobattoSpark(Integrator):
+    """Jay's SPARK for index 2: Lobatto IIIA-IIIB; keeps the constraint at order 2 s - 2."""
+
+    stages: int = 2
+
+    preserves = frozenset({"constraint", "reversible"})
+    reference = "Jay 2003; CFHM section 4.1.3"
+
+    def __post_init__(self) -> None:
+        require_one_of("stages", self.stages, (2, 3, 4))
+
+    @property
+    def order(self) -> int:
+        return 2 * self.stages - 2
+
+    @classmethod
+    def variants(cls) -> tuple[LobattoSpark, ...]:
+        return cls(2), cls(3)
+
+    @property
+    def rule(self) -> Lobatto:
+        return lobatto(self.stages)
+
+    def init(self, system: System, q: Array, v: Array, t: Array, h: Array) -> VelocityState:
+        return VelocityState(Sum.start(t), Sum.start(q), Sum.start(v), system.multipliers(q, v, t), t)
+
+    def guess(self, system: System, state: VelocityState, h: Array) -> Stages:
+        q, v, t = state.q.value, state.v.value, state.t.value
+        dv = h * system.acceleration(q, v, t)
+        lam = jnp.broadcast_to(system.multipliers(q, v, t), (self.stages, system.m))
+        return Stages(jnp.outer(self.rule.c, dv), lam, dv)
+
+    def scale(self, system: System, state: VelocityState, guess: Stages, h: Array) -> Stages:
+        one = kinetic_scale(system, state.q.value, state.v.value, guess.d, h)
+        V, lam = (jnp.broadcast_to(x, (self.stages, x.size)) for x in (one.d, one.lam))
+        return Stages(V, lam, one.d)
+
+    def residual(self, system: System, state: VelocityState, x: Stages, h: Array) -> Stages:
+        rule, q, v, t = self.rule, state.q.value, state.v.value, state.t.value
+        V, v1 = v + x.V, v + x.d
+        Q = q + h * (rule.A @ V)
+
+        def at(Q: Array, V: Array, lam: Array, c: Array) -> tuple[Array, Array, Array]:
+            force = system.dL_dq(Q, V) + system.mu(Q, V).T @ lam + system.applied_force(Q, V, t + c * h)
+            return system.momentum(Q, V), force, system.phi(Q, V)
+
+        P, F, phi = jax.vmap(at)(Q, V, x.lam, jnp.asarray(rule.c))
+        p = system.momentum(q, v)
+        powers = rule.b * np.vander(rule.c, self.stages - 1, increasing=True).T
+        constraint = jnp.concatenate([powers @ phi, system.phi(Q[-1], v1)[None]])
+        end = system.momentum(Q[-1], v1) - p - h * (rule.b @ F)
+        return Stages(P - p - h * (rule.B @ F), constraint, end)
+
+    def update(self, system: System, state: VelocityState, x: Stages, h: Array) -> VelocityState:
+        q = state.q.plus(h * (self.rule.b @ (state.v.value + x.V)))
+        t = state.t.plus(h)
+        return VelocityState(t, q, state.v.plus(x.d), x.lam[-1], t.value)
+
+    def observe(self, state: VelocityState) -> Observation:
+        return Observation(state.t.value, state.q.value, state.v.value, state.lam, state.lam_t)

@@ -1,0 +1,99 @@
+"""Symmetric projection of a method on D* onto the level set of the energy and all declared first integrals.
+
+With g(z) the energy and the integrals as functions on D*, B = dg(z), B' = dg(z'), and Phi the base method,
+a step of Hairer's symmetric projection (Norton et al. 2015, cited by CFHM, has its theory) is
+
+    z~ = z + B^T mu,      z~' = Phi(z~),      z' = z~' + B'^T mu,      g(z') = g at the start
+
+with one mu for both ends, which keeps the method self-adjoint and its order. Step and projection are
+solved together: the unknowns are those of the base, mu, and the whole increment e = z' - z. Given them,
+
+    x   = the base's map, from z~,   e = B^T mu + d(x) + B'^T mu
+    mu -= W^+ (g(z + e) - g),        W = (B + B')(B + B')^T / 2
+
+W^+ being the minimum-norm solution: integrals may depend on each other (the gearbox's energy is the sum of
+the two others) or have no gradient for a while (an oscillator at rest). Rows of B are normalised at z, and
+differences of integrals below their noise count as zero, as in `DiscreteGradient`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax.numpy as jnp
+from jax import Array
+
+from noslip.geometry.discrete_gradients import soft
+from noslip.integrators import _projection as level
+from noslip.integrators._base import Integrator, Observation
+from noslip.integrators._bracket import EXTRAPOLATION, PAST, OnDStar
+from noslip.integrators._projection import DEPENDENT, ProjectedState, Unknown
+from noslip.integrators.discrete_gradient import DiscreteGradient
+from noslip.system import System
+
+
+@dataclass(frozen=True)
+class Projected(Integrator):
+    """Symmetric projection onto energy and first integrals; keeps constraint, order and reversibility."""
+
+    base: OnDStar = field(default_factory=DiscreteGradient)
+
+    reference = "Hairer 2000; Norton et al. 2015; CFHM section 1"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.base, OnDStar) or "constraint" not in self.base.preserves:
+            raise ValueError(
+                f"`base` must be a method on D* such as DiscreteGradient(), but it is {self.base}"
+            )
+
+    @property
+    def order(self) -> int:
+        return self.base.order
+
+    @property
+    def preserves(self) -> frozenset[str]:
+        return self.base.preserves | {"energy", "first_integrals"}
+
+    def applies_to(self, system: System) -> str | None:
+        if system.force is not None:
+            return "a projection needs quantities that stay constant, but this system has a `force`"
+        return self.base.applies_to(system)
+
+    def init(self, system: System, q: Array, v: Array, t: Array, h: Array) -> ProjectedState:
+        state = self.base.init(system, q, v, t, h)
+        bracket = self.base.bracket(system, state.signs, h)
+        targets = level.integrals(bracket, state.z)
+        d = self.base.increment(state.past[0])
+        extra = jnp.broadcast_to(jnp.concatenate([jnp.zeros_like(targets), d]), (PAST, targets.size + d.size))
+        return level.completed(bracket, state, targets, extra)
+
+    def guess(self, system: System, state: ProjectedState, h: Array) -> Unknown:
+        extra = jnp.asarray(EXTRAPOLATION) @ state.extra
+        k = state.targets.size
+        return Unknown(self.base.guess(system, state, h), extra[:k], extra[k:])
+
+    def scale(self, system: System, state: ProjectedState, guess: Unknown, h: Array) -> Unknown:
+        # mu is judged by what it does to e: along dependent integrals it is noise without an effect
+        size = jnp.sqrt(jnp.sum(state.scale**2)) / DEPENDENT
+        x = self.base.scale(system, state, guess.x, h)
+        return Unknown(x, jnp.broadcast_to(size, guess.mu.shape), state.scale)
+
+    def fixed_point(self, system: System, state: ProjectedState, x: Unknown, h: Array) -> Unknown:
+        bracket, z = self.base.bracket(system, state.signs, h), state.z
+        shift = x.mu @ state.normals
+        new = self.base.fixed_point(system, level.displaced(bracket, state, shift), x.x, h)
+        B = level.gradients(bracket, z + x.e) / state.sizes[:, None]
+        e = shift + self.base.increment(new) + x.mu @ B
+        defect = (level.integrals(bracket, z + e) - state.targets) / state.sizes
+        both = state.normals + B
+        mu = level.minimum_norm(both @ both.T / 2, x.mu, soft(defect, state.levels))
+        return Unknown(new, mu, e + (mu - x.mu) @ both)
+
+    def update(self, system: System, state: ProjectedState, x: Unknown, h: Array) -> ProjectedState:
+        moved = self.base.moved(system, state, x.x, x.e, jnp.zeros(()), h)
+        extra = jnp.concatenate([jnp.concatenate([x.mu, x.e])[None], state.extra[:-1]])
+        return level.completed(self.base.bracket(system, moved.signs, h), moved, state.targets, extra)
+
+    def observe(self, state: Any) -> Observation:
+        return self.base.observe(state)

@@ -1,0 +1,108 @@
+"""Frames of D: they span it, their derivatives are exact, and their signs change only when they must."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from noslip import systems
+from noslip.geometry import frames
+from noslip.geometry.frames import FRAMES, Frame
+from noslip.systems import chaplygin_sleigh, rolling_disk
+
+LINEAR = [name for name in systems.discover() if systems.find(name).system().kind == "linear"]
+
+
+def start(name):
+    module = systems.find(name)
+    return module.system(), module.typical_state()[0]
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_the_columns_span_the_admissible_velocities(name):
+    system, q = start(name)
+    mu, M = system.mu(q, jnp.zeros_like(q)), system.mass_matrix(q)
+    for kind in FRAMES:
+        X = Frame(system, kind)(q)
+        assert X.shape == (system.n, system.n - system.m)
+        assert np.linalg.matrix_rank(X) == system.n - system.m
+        assert_allclose(mu @ X, 0, atol=1e-14)
+        if kind == "householder":
+            assert_allclose(X.T @ X, np.eye(X.shape[1]), atol=1e-14)
+        if kind == "orthonormal":
+            assert_allclose(X.T @ M @ X, np.eye(X.shape[1]), atol=1e-14)
+
+
+def differentiated_by_hand(A, dA, s):
+    """CFHM Algorithm 1 with the corrections of the errata: Q and dQ of A = Q R for one partial derivative."""
+    n, m = A.shape
+    Q, R, dQ, dR = np.eye(n), A.copy(), np.zeros((n, n)), dA.copy()
+    for k in range(m):
+        r, dr = R[k:, k], dR[k:, k]
+        length = np.linalg.norm(r)
+        dlength = dr @ r / length
+        w, dw = np.zeros(n), np.zeros(n)
+        w[k:], dw[k:] = r, dr
+        w[k] += s[k] * length
+        dw[k] += s[k] * dlength
+        size = np.linalg.norm(w)
+        dsize = dw @ w / size
+        w, dw = w / size, (dw * size - w * dsize) / size**2
+        u, du = w @ R, dw @ R + w @ dR
+        R, dR = R - 2 * np.outer(w, u), dR - 2 * (np.outer(dw, u) + np.outer(w, du))
+        Q, dQ = (
+            Q - 2 * Q @ np.outer(w, w),
+            dQ - 2 * dQ @ np.outer(w, w) - 2 * Q @ (np.outer(dw, w) + np.outer(w, dw)),
+        )
+    return Q, dQ
+
+
+def test_the_derivative_of_the_householder_frame_is_algorithm_1():
+    system, q = rolling_disk.system(), rolling_disk.typical_state()[0]
+    signs = frames.initial_signs(system, q)
+    frame = Frame(system, "householder", signs)
+
+    def A(x):
+        return system.mu(x, jnp.zeros_like(q)).T
+
+    derivative = np.asarray(jax.jacfwd(frame)(q))
+    for i in range(system.n):
+        Q, dQ = differentiated_by_hand(np.asarray(A(q)), np.asarray(jax.jacfwd(A)(q))[..., i], signs)
+        assert_allclose(frame(q), Q[:, system.m :], atol=1e-15)
+        assert_allclose(derivative[..., i], dQ[:, system.m :], atol=1e-14)
+
+
+def test_central_differences_are_of_second_order_and_the_frame_itself_is_exact():
+    system, q = chaplygin_sleigh.system(), chaplygin_sleigh.typical_state()[0]
+    exact = jax.jacfwd(Frame(system, "householder"))(q)
+    errors = []
+    for h in (0.1, 0.05, 0.025):
+        frame = Frame(system, "householder", difference=jnp.array(h))
+        assert_array_equal(frame.around(q)(q), Frame(system, "householder")(q))
+        errors.append(np.max(np.abs(jax.jacfwd(frame.around(q))(q) - exact)))
+    assert_allclose(np.diff(np.log2(errors)), -2, atol=0.05)
+
+
+def test_a_sign_is_kept_until_it_cancels():
+    """mu = (-sin, cos, 0): r_0 = -sin(theta), so that s = -1 becomes bad when sin(theta) < -7/8."""
+    system = chaplygin_sleigh.system()
+
+    def renewed(angle, s):
+        return float(frames.renewed_signs(system, jnp.array([0.0, 0.0, angle]), jnp.array([s]))[0])
+
+    assert float(frames.initial_signs(system, jnp.array([0.0, 0.0, 1.0]))[0]) == -1
+    assert renewed(1.0, -1.0) == -1
+    assert renewed(-0.9, -1.0) == -1  # the other one would be better, but this one will do
+    assert renewed(-np.arcsin(0.88), -1.0) == 1
+    assert renewed(-np.arcsin(0.87), -1.0) == -1
+
+
+def test_a_system_without_a_frame_gets_the_householder_one_and_the_log_says_so(particle, caplog):
+    from noslip.integrators.discrete_gradient import DiscreteGradient
+
+    q = jnp.array([0.2, 0.5, -0.1])
+    assert_array_equal(Frame(particle, "system")(q), Frame(particle, "householder")(q))
+    with caplog.at_level("INFO", logger="noslip"):
+        assert DiscreteGradient().applies_to(particle) is None
+    assert "householder" in caplog.text

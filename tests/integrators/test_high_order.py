@@ -1,0 +1,180 @@
+"""Collocation, compositions and SPARK: the orders they claim, and what each keeps on the way there."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from typer.testing import CliRunner
+
+from noslip import simulate
+from noslip.cli import app
+from noslip.diagnostics import constraint_error, energy_error, measured_order
+from noslip.geometry.collocation import gauss_collocation, lobatto
+from noslip.geometry.compositions import SCHEMES, coefficients
+from noslip.integrators import parse
+from noslip.integrators.composition import Composition
+from noslip.integrators.discrete_gradient import DiscreteGradient
+from noslip.integrators.energy_collocation import EnergyCollocation
+from noslip.integrators.full_space_discrete_gradient import FullSpaceDiscreteGradient
+from noslip.integrators.lobatto_spark import LobattoSpark
+from noslip.integrators.projected import Projected
+from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
+from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic
+from noslip.systems import chaplygin_sleigh, gearbox, quartic, turntable_ball
+from noslip.testing.integrators import perturbed_case
+
+
+def largest(x):
+    return float(np.max(np.abs(x)))
+
+
+ORDERS = [
+    (EnergyCollocation(2), quartic, (10, 20, 40)),
+    (EnergyCollocation(3), quartic, (10, 14, 20)),
+    (EnergyCollocation(4), quartic, (3, 4, 5, 7)),
+    (EnergyCollocation(3, "householder"), chaplygin_sleigh, (1, 2, 4)),
+    (EnergyCollocation(2, "orthonormal"), chaplygin_sleigh, (5, 10, 20)),
+    (LobattoSpark(2), quartic, (20, 40, 80)),
+    (LobattoSpark(3), quartic, (10, 20, 40)),
+    (LobattoSpark(4), quartic, (10, 14, 20)),
+    (LobattoSpark(4), chaplygin_sleigh, (2, 3, 4)),
+    (Composition(), quartic, (20, 40, 80)),
+    (Composition(scheme="kahan_li6"), gearbox, (32, 45, 64)),
+    (Composition(DiscreteGradient("mean_value"), "kahan_li8"), gearbox, (24, 28, 32)),
+    (Composition(VelocityNonholonomic(), "kahan_li6"), gearbox, (32, 45, 64)),
+]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("method", "module", "steps"), ORDERS)
+def test_order(method, module, steps):
+    case = perturbed_case(module)
+    t_end = 4.0 if method.order == 8 and module is quartic else 2.0
+    steps = tuple(int(t_end / 2 * n) for n in steps)
+    found = measured_order(case.system, method, case.q0, case.v0, t_end=t_end, steps=steps)
+    slope = np.polyfit(np.log(found.step_sizes), np.log(np.max(found.global_errors[:, :2], axis=1)), 1)[0]
+    assert_allclose(slope, method.order, atol=max(0.15, 0.05 * method.order))
+    run = simulate(case.system, method, case.q0, case.v0, step_size=0.1, steps=200)
+    kept = method.preserves
+    assert ("energy" in kept) == (largest(energy_error(run)) < 5e-15)
+    assert constraint_error(run) < 5e-15
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_the_coefficients_of_the_compositions(scheme):
+    """Sum 1, sum of cubes 0, and for order 6 the sum of fifth powers; symmetric."""
+    gamma = coefficients(scheme)
+    assert_allclose(gamma, gamma[::-1], rtol=0)
+    assert_allclose(gamma.sum(), 1, atol=1e-15)
+    for power in range(3, int(scheme[-1]), 2):
+        assert_allclose((gamma**power).sum(), 0, atol=1e-15)
+
+
+def test_the_coefficients_of_collocation():
+    three = lobatto(3)
+    assert_allclose(three.A, [[0, 0, 0], [5 / 24, 1 / 3, -1 / 24], [1 / 6, 2 / 3, 1 / 6]], atol=1e-16)
+    assert_allclose(three.B, [[1 / 6, -1 / 6, 0], [1 / 6, 1 / 3, 0], [1 / 6, 5 / 6, 0]], atol=1e-15)
+    two = gauss_collocation(2, 5)
+    r = np.sqrt(3) / 6
+    assert_allclose(two.A, [[0.25, 0.25 - r], [0.25 + r, 0.25]], atol=1e-15)
+    assert_allclose(two.weights.sum(axis=1), 1, atol=1e-15)
+
+
+def test_one_stage_of_collocation_is_the_mean_value_method():
+    case = perturbed_case(gearbox)
+    runs = [
+        simulate(case.system, method, case.q0, case.v0, step_size=0.1, steps=100)
+        for method in (EnergyCollocation(1), DiscreteGradient("mean_value"))
+    ]
+    assert_allclose(runs[0].q, runs[1].q, atol=1e-13)
+    assert_allclose(runs[0].v, runs[1].v, atol=1e-13)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("stages", "steps"), [(5, (5, 6, 8, 10)), (6, (4, 5, 6, 8))])
+def test_orders_10_and_12(stages, steps):
+    """With steps of 0.4 to 1.0, as far as double precision shows them."""
+    case = perturbed_case(quartic)
+    method = EnergyCollocation(stages)
+    found = measured_order(case.system, method, case.q0, case.v0, t_end=4.0, steps=steps)
+    slope = np.polyfit(np.log(found.step_sizes), np.log(np.max(found.global_errors[:, :2], axis=1)), 1)[0]
+    assert_allclose(slope, 2 * stages, atol=0.1 * 2 * stages)
+
+
+def test_the_rivals_lose_what_the_paper_says():
+    """(15) keeps the energy and visibly not the constraint; SI-DLA, I-DLA and SPARK the other way round."""
+    system, (q, v) = gearbox.system(), gearbox.typical_state()
+
+    def defects(method):
+        run = simulate(system, method, q, v, step_size=0.1, steps=2000)
+        return largest(energy_error(run)), constraint_error(run)
+
+    energy, constraint = defects(FullSpaceDiscreteGradient())
+    assert energy < 3e-15
+    assert constraint > 1e-3
+    for method in (SemiImplicitDLA(), VelocityNonholonomic(0.5), LobattoSpark(2)):
+        energy, constraint = defects(method)
+        assert energy > 1e-4
+        assert constraint < 1e-14
+
+
+def test_the_difference_quotients_of_15_satisfy_the_constraint_at_the_midpoints():
+    case, h = perturbed_case(chaplygin_sleigh), 0.1
+    run = simulate(case.system, FullSpaceDiscreteGradient(), case.q0, case.v0, step_size=h, steps=50)
+    for q, d in zip((run.q[1:] + run.q[:-1]) / 2, np.diff(run.q, axis=0), strict=True):
+        assert largest(case.system.mu(q, d) @ d) < 1e-14
+
+
+def test_a_method_made_of_methods_can_be_written_as_text():
+    for method in (Composition(DiscreteGradient("mean_value"), "kahan_li6"), Projected(EnergyCollocation(3))):
+        assert parse(repr(method)) == method
+    assert parse("DiscreteGradient") == DiscreteGradient()
+    with pytest.raises(ValueError, match=r"must be written like DiscreteGradient\(\)"):
+        parse("3 + 4")
+    with pytest.raises(ValueError, match="DiscreteGradient"):
+        parse("Composition(base=DiscretGradient())")
+
+
+def test_a_saved_composition_runs_again(tmp_path):
+    system, (q, v) = gearbox.system(), gearbox.typical_state()
+    simulate(system, Composition(), q, v, step_size=0.1, steps=5).save(tmp_path / "run.nc")
+    done = CliRunner().invoke(app, ["rerun", str(tmp_path / "run.nc")])
+    assert done.exit_code == 0, done.output
+
+
+def test_bases_that_cannot_be_composed_are_refused():
+    for base in (VelocityNonholonomic(0.3), DiscreteGradient("coordinate_increment"), EnergyCollocation(2)):
+        with pytest.raises(ValueError, match="`base` must be self-adjoint and of order 2"):
+            Composition(base)
+    assert "linear" in (Composition().applies_to(turntable_ball.system()) or "")
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: Composition(scheme="yoshida"),
+            "`scheme` must be one of 'suzuki4', 'kahan_li6', 'kahan_li8'",
+        ),
+        (lambda: EnergyCollocation(7), r"`stages` must be in \[1, 6\]"),
+        (lambda: EnergyCollocation(3, nodes=2), r"`nodes` must be in \[3, 16\]"),
+        (lambda: LobattoSpark(5), "`stages` must be one of 2, 3, 4"),
+        (lambda: FullSpaceDiscreteGradient("none"), "`gradient` must be one of"),
+    ],
+)
+def test_bad_parameters_are_named(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_spark_with_two_stages_is_the_method_of_the_design():
+    """V = v + h/2 (F + mu^T l1), q' = q + h V, (mu + mu')/2 V = 0, v' = V + h/2 (F' + mu'^T l2)."""
+    h, system, (q, v) = 0.1, gearbox.system(), gearbox.typical_state()
+    run = simulate(system, LobattoSpark(2), q, v, step_size=h, steps=1)
+    q1, v1, l2 = run.q[1], run.v[1], run.multipliers[1]
+    mu, mu1 = (np.asarray(system.mu(x, jnp.zeros(3))) for x in (q, q1))
+    V = (q1 - np.asarray(q)) / h
+    assert_allclose((mu + mu1) @ V, 0, atol=1e-14)
+    assert_allclose(v1, V + h / 2 * (np.asarray(system.potential_force(q1)) + mu1.T @ l2), atol=1e-13)
+    first = (V - np.asarray(v)) * 2 / h - np.asarray(system.potential_force(q))  # along mu^T
+    assert_allclose(first, mu.T[:, 0] * first[0], atol=1e-13)

@@ -1,0 +1,77 @@
+"""Symmetric projection: energy and every declared first integral at round-off, at the order of the base."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from noslip import simulate
+from noslip.diagnostics import constraint_error, energy_error, first_integral_errors, measured_order
+from noslip.integrators._projection import minimum_norm
+from noslip.integrators.discrete_gradient import DiscreteGradient
+from noslip.integrators.energy_collocation import EnergyCollocation
+from noslip.integrators.full_space_discrete_gradient import FullSpaceDiscreteGradient
+from noslip.integrators.projected import Projected
+from noslip.systems import gearbox, knife_edge
+from noslip.testing.integrators import perturbed_case
+
+
+def worst(run):
+    errors = [energy_error(run), *first_integral_errors(run).values()]
+    return max(float(np.max(np.abs(e))) for e in errors)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("base", [DiscreteGradient(), DiscreteGradient("mean_value"), EnergyCollocation(3)])
+def test_the_parts_of_the_rotating_gearbox_are_kept(base):
+    """t = 1000 with Gonzalez as base, whose own drift is per cents; the energy is the sum of the parts."""
+    system, (q, v) = gearbox.system(), gearbox.typical_state()
+    run = simulate(system, Projected(base), q, v, step_size=0.1, t_end=1000.0, save_every=10)
+    assert worst(run) < 1e-14
+    assert constraint_error(run) < 1e-15
+
+
+@pytest.mark.slow
+def test_the_order_of_a_fourth_order_base_is_kept():
+    case, method = perturbed_case(knife_edge), Projected(EnergyCollocation(2, "householder"))
+    found = measured_order(case.system, method, case.q0, case.v0, t_end=2.0, steps=(5, 10, 20))
+    assert_allclose(found.global_[:2], 4, atol=0.2)
+    assert worst(simulate(case.system, method, case.q0, case.v0, step_size=0.1, steps=500)) < 1e-13
+
+
+@pytest.mark.parametrize(
+    ("q", "v"),
+    [
+        ([0.0, 0.0, 0.2], [0.0, 0.0, 2.0]),  # oscillator at rest
+        ([0.0, 1e-9, 0.2], [0.0, 0.0, 2.0]),  # nearly so
+        ([0.3, 0.0, 0.0], [0.0, 0.2, 0.0]),  # pendulum at its upper equilibrium
+    ],
+)
+def test_integrals_without_a_gradient_do_no_harm(q, v):
+    run = simulate(gearbox.system(epsilon=0.0), Projected(), q, v, step_size=0.1, steps=500)
+    assert run.success
+    for values in run.first_integrals.values():
+        assert float(np.max(np.abs(values - values[0]))) < 5e-15
+
+
+def test_the_minimum_norm_solution_of_a_singular_system():
+    B = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.6, 0.8, 0.0]])  # the third row depends on the others
+    wanted = np.array([0.3, -0.2, 0.6 * 0.3 - 0.8 * 0.2])
+    mu = minimum_norm(jnp.asarray(B @ B.T), jnp.zeros(3), -jnp.asarray(wanted))
+    least = np.linalg.pinv(B @ B.T) @ wanted
+    assert_allclose(B.T @ mu, B.T @ least, atol=1e-12)
+    assert np.linalg.norm(mu) <= 1.001 * np.linalg.norm(least)
+
+
+def test_other_bases_and_forces_are_refused():
+    with pytest.raises(ValueError, match="`base` must be a method on D"):
+        Projected(FullSpaceDiscreteGradient())
+    plain = gearbox.system()
+    forced = type(plain)(
+        plain.lagrangian,
+        one_forms=plain.one_forms,
+        coordinates=plain.coordinates,
+        parameters=plain.parameters,
+        force=lambda q, v, t, p: -0.1 * v,
+    )
+    assert "`force`" in (Projected().applies_to(forced) or "")
