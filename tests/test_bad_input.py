@@ -95,7 +95,7 @@ RUNS = {
     "unknown parameter 'kk'; did you mean 'k'?": {"parameters": {"kk": 2.0}},
     "parameter 'k' must be finite": {"parameters": {"k": np.inf}},
     "unknown backend 'xl'; did you mean 'xla'?": {"backend": "xl"},
-    "backend 'gpu' is not part of this version": {"backend": "gpu"},
+    "backend 'gpu' is for ensembles": {"backend": "gpu"},
     "`integrator` must be an integrator such as VelocityNonholonomic()": {"integrator": VelocityNonholonomic},
     "system.project_velocity(q0, v0) gives the nearest": {"v0": [0.8, 0.6, 0.5]},
     "`q0` must be float64, but float32 was provided": {"q0": np.zeros(3, np.float32)},

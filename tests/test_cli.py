@@ -14,9 +14,10 @@ from typer.testing import CliRunner, Result
 
 import noslip
 from noslip.cli import app
+from noslip.engine.native_loop import NativeRunner
 from noslip.integrators import discover as integrators
 from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic
-from noslip.simulate import _CompiledRunner, simulate
+from noslip.simulate import simulate
 from noslip.systems import chaplygin_sleigh
 from noslip.systems import discover as systems
 
@@ -70,14 +71,14 @@ READY_CHILD = """
 import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from noslip.cli import main
-from noslip.simulate import _CompiledRunner
-to, calls = _CompiledRunner.to, []
+from noslip.engine.native_loop import NativeRunner
+to, calls = NativeRunner.to, []
 def counting(*arguments):
     calls.append(arguments)
     if len(calls) == 6:
         print("ready", flush=True)
     return to(*arguments)
-_CompiledRunner.to = counting
+NativeRunner.to = counting
 main()
 """
 
@@ -139,7 +140,7 @@ def test_run_prints_the_figures_and_writes_both_files() -> None:
         "energy error",
         "constraint residual",
         "iterations",
-        "xla",
+        "native",
         "seconds",
     ):
         assert words in result.output
@@ -349,16 +350,16 @@ def test_interruption_keeps_what_was_saved() -> None:
 
 
 def test_interruption_of_a_short_part_reruns_bit_for_bit(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls, to = [], _CompiledRunner.to
+    calls, to = [], NativeRunner.to
 
-    def stopping(self: _CompiledRunner, *arguments: int) -> object:
+    def stopping(self: NativeRunner, *arguments: int) -> object:
         calls.append(arguments)
         if len(calls) == 3:
             raise KeyboardInterrupt
         return to(self, *arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(_CompiledRunner, "to", stopping)
+        patch.setattr(NativeRunner, "to", stopping)
         result = call(*SLEIGH, "--steps", "1000000", "--save-every", "7", "-o", "part.nc")
     assert result.exit_code == 130, result.output
     assert "interrupted after step" in result.stderr

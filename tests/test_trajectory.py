@@ -43,7 +43,7 @@ def test_a_file_names_system_method_and_versions():
     )
     assert info.parameters == {"m": 1.0, "J": 8.0, "a": 1.0}
     assert {"noslip", "jax", "numpy", "python"} <= set(info.versions)
-    assert run.backend == "xla"
+    assert run.backend == "native"
     assert info.multiplier_source == "method"
 
 

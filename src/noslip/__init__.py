@@ -10,9 +10,20 @@ jax.config.update("jax_enable_x64", True)
 __version__ = "0.1.0"
 
 # SciPy, SymPy, xarray and matplotlib are imported by whoever needs them, so that this stays quick
+from noslip.ensembles import Ensemble, Observable, ensemble  # noqa: E402
 from noslip.errors import Interrupted, SolveFailed  # noqa: E402
 from noslip.simulate import simulate  # noqa: E402
 from noslip.system import System  # noqa: E402
 from noslip.trajectory import Trajectory, load  # noqa: E402
 
-__all__ = ["Interrupted", "SolveFailed", "System", "Trajectory", "load", "simulate"]
+__all__ = [
+    "Ensemble",
+    "Interrupted",
+    "Observable",
+    "SolveFailed",
+    "System",
+    "Trajectory",
+    "ensemble",
+    "load",
+    "simulate",
+]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import operator
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -11,6 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from noslip.engine.interpreter import evaluate
+from noslip.engine.program import CannotTranslate
 from noslip.errors import unknown_name
 from noslip.integrators._base import Integrator
 from noslip.system import System, is_traced
@@ -52,7 +55,7 @@ def whole(name: str, value: Any, low: int) -> int:
     return number
 
 
-def whole_steps(steps: int | None, t_end: float | None, t0: Array, h: Array) -> int:
+def whole_steps(steps: int | None, t_end: float | None, t0: Any, h: Any) -> int:
     """The number of steps from `steps` or `t_end`."""
     if (steps is None) == (t_end is None):
         given = "both were" if steps is not None else "neither was"
@@ -79,12 +82,13 @@ def whole_steps(steps: int | None, t_end: float | None, t0: Array, h: Array) -> 
 def check_run(
     system: System,
     integrator: Integrator,
-    q: Array,
-    v: Array,
-    t: Array,
-    h: Array,
+    q: Any,
+    v: Any,
+    t: Any,
+    h: Any,
     backend: str,
-    traced: bool,
+    traced: bool = False,
+    members: int = 1,
 ) -> None:
     """Refuse what cannot be run; values are looked at only where they are concrete."""
     if not isinstance(integrator, Integrator):
@@ -94,8 +98,12 @@ def check_run(
         )
     if backend not in BACKENDS:
         raise ValueError(unknown_name("backend", backend, BACKENDS))
-    if backend in ("native", "gpu"):
-        raise ValueError(f"backend '{backend}' is not part of this version; use 'auto' or 'xla'")
+    if backend == "gpu" and members == 1:
+        raise ValueError("backend 'gpu' is for ensembles; one trajectory is a CPU's work, use 'auto'")
+    if backend == "native" and traced:
+        raise ValueError(
+            "backend 'native' cannot run traced arguments (grad, jit, vmap); use 'auto' or 'xla'"
+        )
     if reason := integrator.applies_to(system):
         raise ValueError(f"{type(integrator).__name__} cannot run on this system: {reason}")
     if not traced:
@@ -108,7 +116,7 @@ def _check_values(system: System, integrator: Integrator, q: Array, v: Array, t:
             raise ValueError(f"`{name}` must be finite, but {np.asarray(array)} was provided")
     if not (np.isfinite(float(h)) and float(h) > 0):
         raise ValueError(f"`step_size` must be positive, but {float(h)!r} was provided")
-    M, mu, phi, jacobian = jax.tree.map(np.asarray, _at_start(system, integrator, q, v, t, h))
+    M, mu, phi, jacobian = _at_start(system, integrator, q, v, t, h)
     if not np.all(np.isfinite(M)):
         raise ValueError(f"the mass matrix must be finite, but at q0 = {np.asarray(q)} it is not")
     eigenvalues = np.linalg.eigvalsh(M)
@@ -138,17 +146,25 @@ def _check_values(system: System, integrator: Integrator, q: Array, v: Array, t:
         )
 
 
-@jax.jit
-def _model(system: System, q: Array, v: Array) -> tuple[Array, Array, Array]:
-    return system.mass_matrix(q), system.mu(q, v), system.phi(q, v)
-
-
 def _at_start(
     system: System, integrator: Integrator, q: Array, v: Array, t: Array, h: Array
+) -> tuple[Any, Any, Any, Any]:
+    """Mass matrix, constraints and, for an implicit method, its regularity matrix."""
+    with contextlib.suppress(CannotTranslate):
+        rows = [np.asarray(x)[None] for x in (q, v, t, h)]
+        return jax.tree.map(lambda x: x[0], evaluate(_start_matrices, integrator, system, *rows))
+    return jax.tree.map(np.asarray, _start_matrices_by_xla(integrator, system, q, v, t, h))
+
+
+def _start_matrices(
+    integrator: Integrator, system: System, q: Array, v: Array, t: Array, h: Array
 ) -> tuple[Array, Array, Array, Array | None]:
     implicit = type(integrator).residual is not Integrator.residual and not integrator.is_explicit(system)
-    jacobian = _regularity(system, integrator, q, v, t, h) if implicit else None
-    return *_model(system, q, v), jacobian
+    jacobian = _regularity_matrix(system, integrator, q, v, t, h) if implicit else None
+    return system.mass_matrix(q), system.mu(q, v), system.phi(q, v), jacobian
+
+
+_start_matrices_by_xla = jax.jit(_start_matrices, static_argnums=0)
 
 
 def _regularity_matrix(
@@ -168,12 +184,79 @@ def _regularity_matrix(
     return scaled / jnp.maximum(jnp.max(jnp.abs(scaled), axis=1, keepdims=True), 1e-300)
 
 
-_regularity = jax.jit(_regularity_matrix, static_argnames="integrator")
-
-
 def _small_singular_values(matrix: np.ndarray) -> np.ndarray:
     """All singular values if the smallest says that the matrix is singular, else none."""
     if not np.all(np.isfinite(matrix)):
         return np.full(min(matrix.shape), np.nan)
     values = np.linalg.svd(matrix, compute_uv=False)
     return values if values[-1] <= 1e-12 * values[0] else values[:0]
+
+
+# ---- ensembles ----------------------------------------------------------------------------------------
+def check_members(
+    system: System, q0s: Any, v0s: Any, parameters: Mapping[str, Any]
+) -> tuple[np.ndarray, np.ndarray, dict[str, Any], dict[str, np.ndarray], int]:
+    """Initial states, parameters that all members share, those that vary, and the number of members."""
+    n, sizes, states = system.n, {}, []
+    for name, value in (("q0s", q0s), ("v0s", v0s)):
+        array = _concrete_floats(name, value)
+        if array.ndim not in (1, 2) or array.shape[-1] != n or (array.ndim == 2 and len(array) == 0):
+            raise ValueError(
+                f"`{name}` must have shape (members, {n}) or ({n},), but {array.shape} was provided"
+            )
+        states.append(array)
+        if array.ndim == 2:
+            sizes[name] = len(array)
+    shared, varying = {}, {}
+    for name, value in parameters.items():
+        if name not in system.parameters:
+            raise ValueError(unknown_name("parameter", name, system.parameters))
+        array, shape = _concrete_floats(f"parameters['{name}']", value), np.shape(system.parameters[name])
+        if array.shape == shape:
+            shared[name] = value
+        elif array.shape[1:] == shape and array.ndim == len(shape) + 1 and len(array):
+            if not np.all(np.isfinite(array)):
+                raise ValueError(f"parameter '{name}' must be finite, but some members have another value")
+            varying[name], sizes[f"parameters['{name}']"] = array, len(array)
+        else:
+            wanted = ("members", *shape) if shape else ("members",)
+            raise ValueError(
+                f"parameter '{name}' must have shape {shape} or ({', '.join(map(str, wanted))},), "
+                f"but {array.shape} was provided"
+            )
+    if len(set(sizes.values())) > 1:
+        counts = ", ".join(f"{name} has {size}" for name, size in sizes.items())
+        raise ValueError(f"all arguments that vary must have one number of members, but {counts}")
+    return states[0], states[1], shared, varying, next(iter(sizes.values()), 1)
+
+
+def refuse_inadmissible(
+    system: System, q: np.ndarray, v: np.ndarray, varying: Mapping[str, np.ndarray], members: int
+) -> None:
+    """Every member's velocity must satisfy its constraints."""
+    rows = [np.broadcast_to(x, (members, system.n)) for x in (q, v)]
+    for name, array in zip(("q0s", "v0s"), rows, strict=True):
+        if bad := np.flatnonzero(~np.isfinite(array).all(axis=1)).tolist():
+            raise ValueError(
+                f"`{name}` must be finite, but {len(bad)} members are not, the first is {bad[0]}"
+            )
+    names = tuple(varying)
+    values = [varying[name].reshape(members, -1) for name in names]
+    try:
+        phi = evaluate(_phi_of_member, names, system, *rows, *values)
+    except CannotTranslate:
+        each = jax.vmap(lambda *row: _phi_of_member(names, system, *row))
+        phi = np.asarray(jax.jit(each)(*rows, *values))
+    allowed = ADMISSIBLE * (1 + np.linalg.norm(rows[1], axis=1))
+    worst = np.max(np.abs(phi), axis=1)
+    if len(off := np.flatnonzero(~(worst <= allowed))):
+        raise ValueError(
+            f"`v0s` must satisfy the constraint, but {len(off)} of {members} members do not, first member "
+            f"{off[0]} with phi = {phi[off[0]]}; system.project_velocity(q0, v0) gives the nearest that does"
+        )
+
+
+def _phi_of_member(names: tuple[str, ...], system: System, q: Array, v: Array, *values: Array) -> Array:
+    own = {name: x.reshape(np.shape(system.parameters[name])) for name, x in zip(names, values, strict=True)}
+    _, static = system.tree_flatten()
+    return system.tree_unflatten(static, (dict(system.parameters) | own,)).phi(q, v)

@@ -69,11 +69,11 @@ def _wrap(system: System, state: Any, turns: Array) -> tuple[Any, Array]:
     return type(state)(**{**vars(state), "q": q}), turns + whole
 
 
-def _step(system: System, integrator: Integrator, carry: Carry, h: Array) -> Carry:
-    """One step; a failed one leaves the state as it was and says so in the interval."""
-    stepped, record = integrator.advance(system, carry.state, h)
-    stepped, turns = _wrap(system, stepped, carry.turns)
-    finite = jnp.all(jnp.isfinite(stepped.q.value))
+def step_regardless(system: System, integrator: Integrator, carry: Carry, h: Array) -> Carry:
+    """One step whatever becomes of it; the interval says whether it failed."""
+    state, record = integrator.advance(system, carry.state, h)
+    state, turns = _wrap(system, state, carry.turns)
+    finite = jnp.all(jnp.isfinite(state.q.value))
     status = jnp.where((record.status == Status.SOLVED) & ~finite, Status.NOT_FINITE, record.status)
     solved = status == Status.SOLVED
     old = carry.interval
@@ -85,10 +85,17 @@ def _step(system: System, integrator: Integrator, carry: Carry, h: Array) -> Car
         jnp.maximum(old.status, status),
         jnp.where(solved | (old.failed_step >= 0), old.failed_step, carry.step + 1),
     )
-    state, turns = jax.tree.map(
-        lambda new, kept: jnp.where(solved, new, kept), (stepped, turns), (carry.state, carry.turns)
-    )
     return Carry(state, carry.step + solved, turns, interval)
+
+
+def _step(system: System, integrator: Integrator, carry: Carry, h: Array) -> Carry:
+    """One step; a failed one leaves the state as it was and says so in the interval."""
+    new = step_regardless(system, integrator, carry, h)
+    solved = new.step > carry.step
+    state, turns = jax.tree.map(
+        lambda new, kept: jnp.where(solved, new, kept), (new.state, new.turns), (carry.state, carry.turns)
+    )
+    return Carry(state, new.step, turns, new.interval)
 
 
 def _row(system: System, integrator: Integrator, carry: Carry) -> Row:
@@ -97,20 +104,37 @@ def _row(system: System, integrator: Integrator, carry: Carry) -> Row:
     return Row(carry.step, seen.t, seen.q, carry.turns, seen.v, lam, seen.multiplier_t, carry.interval)
 
 
-def _strong(tree: Any) -> Any:
+def save(system: System, integrator: Integrator, carry: Carry) -> tuple[Row, Carry]:
+    """The row of a state, and the state with a new record of solves, unless it has failed."""
+    failed = carry.interval.status != Status.SOLVED
+    fresh = jax.tree.map(lambda zero, old: jnp.where(failed, old, zero), Interval.empty(), carry.interval)
+    return _row(system, integrator, carry), Carry(carry.state, carry.step, carry.turns, fresh)
+
+
+def step_or_stay(system: System, integrator: Integrator, carry: Carry, h: Array) -> tuple[Carry, Array]:
+    """One step, unless an earlier one has failed; whether none has."""
+    stepped = _step(system, integrator, carry, h)
+    ok = carry.interval.status == Status.SOLVED
+    kept = jax.tree.map(lambda new, old: jnp.where(ok, new, old), stepped, carry)
+    return kept, kept.interval.status == Status.SOLVED
+
+
+def strong(tree: Any) -> Any:
     """Without JAX's weak types, so that the first call and all later ones share one compilation."""
     return jax.tree.map(lambda x: lax.convert_element_type(x, x.dtype), tree)
 
 
-@partial(jax.jit, static_argnames="integrator")
-def start(
+def first_state(
     system: System, integrator: Integrator, q: Array, v: Array, t: Array, h: Array
 ) -> tuple[Carry, Row]:
     """State and row of the initial time."""
     whole = jnp.where(system.angle_mask, jnp.round(q / TURN), 0.0)
     state = integrator.init(system, q - whole * TURN, v, t, h)
-    carry = _strong(Carry(state, jnp.array(0), whole, Interval.empty()))
+    carry = strong(Carry(state, jnp.array(0), whole, Interval.empty()))
     return carry, _row(system, integrator, carry)
+
+
+start = jax.jit(first_state, static_argnames="integrator")
 
 
 @partial(jax.jit, static_argnames="integrator")
@@ -131,17 +155,15 @@ def advance(
         carry = lax.while_loop(
             lambda c: (c.step < target) & running(c), lambda c: _step(system, integrator, c, h), carry
         )
-        row = _row(system, integrator, carry)
+        row, fresh = save(system, integrator, carry)
         rows = jax.tree.map(lambda all_, one: all_.at[count].set(one), rows, row)
-        save = (carry.step % every == 0) | (carry.step == last) | ~running(carry)
-        fresh = jax.tree.map(
-            lambda zero, old: jnp.where(save & running(carry), zero, old), Interval.empty(), carry.interval
-        )
-        return Carry(carry.state, carry.step, carry.turns, fresh), rows, count + save
+        due = (carry.step % every == 0) | (carry.step == last) | ~running(carry)
+        carry = jax.tree.map(lambda new, old: jnp.where(due, new, old), fresh, carry)
+        return carry, rows, count + due
 
     shapes = jax.eval_shape(lambda c: _row(system, integrator, c), carry)
     rows = jax.tree.map(lambda s: jnp.zeros((ROWS, *s.shape), s.dtype), shapes)
-    return _strong(
+    return strong(
         lax.while_loop(
             lambda loop: (loop[0].step < stop) & (loop[2] < ROWS) & running(loop[0]),
             to_next_save,
@@ -159,24 +181,20 @@ def scan(
     """
 
     def step(carry: Carry, _: None) -> tuple[Carry, None]:
-        stepped = _step(system, integrator, carry, h)
-        ok = carry.interval.status == Status.SOLVED
-        return jax.tree.map(lambda new, old: jnp.where(ok, new, old), stepped, carry), None
+        return step_or_stay(system, integrator, carry, h)[0], None
 
-    def save(carry: Carry, length: int) -> tuple[Carry, Row]:
-        failed = carry.interval.status != Status.SOLVED
-        fresh = jax.tree.map(lambda zero, old: jnp.where(failed, old, zero), Interval.empty(), carry.interval)
-        carry = Carry(carry.state, carry.step, carry.turns, fresh)
+    def to_next_save(carry: Carry, length: int) -> tuple[Carry, Row]:
         carry, _ = lax.scan(step, carry, None, length=length)
-        return carry, _row(system, integrator, carry)
+        row, carry = save(system, integrator, carry)
+        return carry, row
 
     carry, first = start(system, integrator, q, v, t, h)
     parts = [jax.tree.map(lambda x: x[None], first)]
     full, rest = divmod(steps, every)
     if full:
-        carry, rows = lax.scan(lambda c, _: save(c, every), carry, None, length=full)
+        carry, rows = lax.scan(lambda c, _: to_next_save(c, every), carry, None, length=full)
         parts.append(rows)
     if rest:
-        carry, row = save(carry, rest)
+        carry, row = to_next_save(carry, rest)
         parts.append(jax.tree.map(lambda x: x[None], row))
     return jax.tree.map(lambda *x: jnp.concatenate(x), *parts)

@@ -1,4 +1,4 @@
-"""The command line: `noslip systems | integrators | run | rerun`.
+"""The command line: `noslip systems | integrators | run | rerun | bench`.
 
 Exit codes: 0 done; 2 bad input, nothing written; 3 a step could not be solved, the part before it is
 kept; 4 a rerun differs from the saved run; 130 interrupted, what had been saved until then is kept.
@@ -67,6 +67,10 @@ def _options(
     ] = False,
 ) -> None:
     pass
+
+
+bench = typer.Typer(help="Measure speed; ratios come from one run.", no_args_is_help=True)
+app.add_typer(bench, name="bench")
 
 
 # ---- what there is --------------------------------------------------------------------------------
@@ -341,6 +345,70 @@ def _check_targets(output: Path | None, plot: Path | None) -> None:
         from noslip.plots.trajectory import require_matplotlib
 
         require_matplotlib()
+
+
+# ---- speed ----------------------------------------------------------------------------------------
+
+
+@bench.command("engine")
+def bench_engine(
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write all numbers here.")] = None,
+) -> None:
+    """Native code, XLA and the GPU against C printed from the same program, and C written by hand."""
+    with _one_sentence():
+        import shutil
+
+        from noslip.bench import engine
+
+        if shutil.which("gcc") is None:
+            typer.echo("gcc is not here: rows of C, and ratios to it, are left out")
+        result = engine.measure(lambda row: typer.echo(_bench_line(row)))
+        typer.echo(", ".join(f"{name} {value}" for name, value in result["versions"].items()))
+        _write_json(result, json_file)
+
+
+@bench.command("programs")
+def bench_programs(
+    markdown: Annotated[bool, typer.Option("--markdown", help="As a Markdown table.")] = False,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write all numbers here.")] = None,
+) -> None:
+    """Size and compile time of every method on every system."""
+    with _one_sentence():
+        from noslip.bench import programs
+        from noslip.bench._clock import versions
+
+        rows = list(programs.table())
+        cells = [[str(row.get(name, row.get("reason", "") if i == 2 else ""))
+                  for i, name in enumerate(programs.HEAD)] for row in rows]  # fmt: skip
+        if markdown:
+            typer.echo("| " + " | ".join(programs.HEAD) + " |\n|" + "---|" * len(programs.HEAD))
+            for line in cells:
+                typer.echo("| " + " | ".join(line) + " |")
+        else:
+            _print_table(programs.HEAD, cells)
+        _write_json({"benchmark": "programs", "versions": versions(), "rows": rows}, json_file)
+
+
+def _bench_line(row: Mapping[str, Any]) -> str:
+    """A row of measurements for people."""
+    line = f"{row['what']:22} {row['system']:8} {row['method']:22} {row['by']:12}"
+    if "ns" in row:
+        line += f" {row['ns']:9.2f} ns per step and member"
+    if "seconds" in row:
+        line += f" {row['seconds']:9.2f} s"
+    if "ratio to c" in row:
+        line += f"  {row['ratio to c']:6.2f} x C"
+    if "steps per second" in row:
+        line += f"  {row['steps per second']:.2e} steps/s"
+    more = {**row.get("parts", {}), **(row.get("work", {}) if row["by"] in ("native", "gpu kernel") else {})}
+    return line + "".join(f"  {name} {value:.3g}" for name, value in more.items())
+
+
+def _write_json(result: Mapping[str, Any], path: Path | None) -> None:
+    if path is not None:
+        import json
+
+        path.write_text(json.dumps(result, indent=1) + "\n")
 
 
 def _console() -> Console:

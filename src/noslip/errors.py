@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from noslip.trajectory import Trajectory
+from typing import Any
 
 
 class SolveFailed(RuntimeError):
-    """An implicit step could not be solved; `trajectory` holds everything before it."""
+    """An implicit step could not be solved; `trajectory` holds everything before it (or the ensemble)."""
 
-    def __init__(self, message: str, trajectory: Trajectory):
+    def __init__(self, message: str, trajectory: Any):
         super().__init__(message)
         self.trajectory = trajectory
 
@@ -21,7 +18,7 @@ class SolveFailed(RuntimeError):
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C during a run; `trajectory` holds what had been saved until then."""
 
-    def __init__(self, message: str, trajectory: Trajectory):
+    def __init__(self, message: str, trajectory: Any):
         super().__init__(message)
         self.trajectory = trajectory
 

@@ -8,6 +8,7 @@ import importlib
 import importlib.metadata
 import platform
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
@@ -19,6 +20,9 @@ from jax import Array
 
 from noslip import __version__, _loop
 from noslip._inputs import as_floats, check_run, whole, whole_steps
+from noslip.engine.interpreter import evaluate
+from noslip.engine.native_loop import NativeRunner
+from noslip.engine.program import CannotTranslate, TooLarge
 from noslip.errors import Interrupted, SolveFailed
 from noslip.integrators._base import Integrator
 from noslip.integrators._solve import Status
@@ -67,7 +71,7 @@ def simulate(
         return _result(system, integrator, rows, q, v, t, h, steps, save_every, "xla", jnp)
     with on_cpu():
         check_run(system, integrator, q, v, t, h, backend, traced)
-        return _simulate(system, integrator, q, v, t, h, steps, save_every, progress, throw)
+        return _simulate(system, integrator, q, v, t, h, steps, save_every, backend, progress, throw)
 
 
 def on_cpu() -> AbstractContextManager[Any]:
@@ -84,10 +88,11 @@ def _simulate(
     h: Any,
     steps: int,
     save_every: int,
+    backend: str,
     progress: bool | Progress | None,
     throw: bool,
 ) -> Trajectory:
-    runner = make_runner(system, integrator, q, v, t, h)
+    runner = make_runner(system, integrator, q, v, t, h, backend)
     saved, interrupted = _drive(runner, steps, save_every, progress)
     saved = _merge_failed_row(saved)
     run = _result(system, integrator, saved, q, v, t, h, steps, save_every, runner.backend, np)
@@ -99,9 +104,21 @@ def _simulate(
     return run
 
 
-def make_runner(system: System, integrator: Integrator, q: Any, v: Any, t: Any, h: Any) -> Any:
-    """What advances a run: the compiled loop, or a host-driven one where the method brings its own."""
-    return getattr(integrator, "host_runner", _CompiledRunner)(system, integrator, q, v, t, h)
+def make_runner(
+    system: System, integrator: Integrator, q: Any, v: Any, t: Any, h: Any, backend: str = "auto"
+) -> Any:
+    """What advances a run: native code, XLA's, or a host-driven loop where the method brings its own."""
+    own = getattr(integrator, "host_runner", None)
+    if own is not None or backend == "xla":
+        return (own or _CompiledRunner)(system, integrator, q, v, t, h)
+    try:
+        return NativeRunner(system, integrator, q, v, t, h)
+    except CannotTranslate as reason:
+        if backend == "native":
+            raise ValueError(f"backend 'native' cannot run this: {reason}; use 'auto' or 'xla'") from None
+        if not isinstance(reason, TooLarge):
+            warnings.warn(f"no native code: {reason}; XLA runs this instead", stacklevel=4)
+    return _CompiledRunner(system, integrator, q, v, t, h)
 
 
 class _CompiledRunner:
@@ -128,7 +145,7 @@ def _drive(runner: Any, steps: int, every: int, progress: bool | Progress | None
     """Call the runner until the end, in pieces of about SECONDS_PER_CALL."""
     parts = [jax.tree.map(lambda x: np.asarray(x)[None], runner.first)]
     done, piece, failed, interrupted = 0, 64, False, False
-    with _Meter(progress, steps) as show:
+    with Meter(progress, steps) as show:
         try:
             while done < steps and not failed:
                 began, before = time.perf_counter(), done
@@ -154,23 +171,22 @@ def _merge_failed_row(rows: _loop.Row) -> _loop.Row:
     return _loop.Row(**cut, interval=_loop.Interval(**merged))
 
 
+def _observed(_: None, system: System, q: Array, v: Array) -> Any:
+    """Energy, its scale, constraint and first integrals of one state."""
+    integrals = {name: f(q, v, system.parameters) for name, f in system.first_integrals.items()}
+    return system.energy(q, v), system.energy_scale(q, v), system.phi(q, v), integrals
+
+
 @jax.jit
-def _evaluate(system: System, q: Array, v: Array) -> tuple[Array, Array, Array, dict[str, Array]]:
-    """Energy, its scale, constraint and first integrals of many states."""
-    integrals = {
-        name: jax.vmap(lambda q, v, f=f: f(q, v, system.parameters))(q, v)
-        for name, f in system.first_integrals.items()
-    }
-    return (
-        jax.vmap(system.energy)(q, v),
-        jax.vmap(system.energy_scale)(q, v),
-        jax.vmap(system.phi)(q, v),
-        integrals,
-    )
+def _evaluate(system: System, q: Array, v: Array) -> Any:
+    """`_observed` of many states."""
+    return jax.vmap(lambda q, v: _observed(None, system, q, v))(q, v)
 
 
 def _in_blocks(system: System, q: Any, v: Any) -> Any:
-    """`_evaluate` on blocks of one size, so that it compiles once whatever the length of the run."""
+    """`_evaluate` without compiling anything, or by XLA on blocks of one size, compiled once."""
+    with contextlib.suppress(CannotTranslate):
+        return evaluate(_observed, None, system, q, v)
     blocks = []
     for i in range(0, len(q), _loop.ROWS):
         piece = [x[i : i + _loop.ROWS] for x in (q, v)]
@@ -194,24 +210,11 @@ def _result(
     xp: Any,
 ) -> Trajectory:
     concrete = xp is np
-    evaluate = _in_blocks if concrete else _evaluate
-    energy, scale, phi, integrals = evaluate(system, rows.q, rows.v)
-    info = RunInfo(
-        integrator=type(integrator).__name__,
-        options=integrator.options(),
-        coordinates=system.coordinates,
-        parameters=dict(system.parameters),
-        step_size=float(h) if concrete else h,
-        steps=steps,
-        save_every=every,
-        t0=float(t0) if concrete else t0,
-        backend=backend,
-        multiplier_source="method" if _has_multipliers(integrator, system) else "node",
-        angles=system.angles,
-        source=_catalogue_name(system),
-        arguments=dict(system.parameters),
-        versions=_versions(),
-    )
+    if concrete:
+        energy, scale, phi, integrals = _in_blocks(system, rows.q, rows.v)
+    else:
+        energy, scale, phi, integrals = _evaluate(system, rows.q, rows.v)
+    info = run_info(system, integrator, t0, h, steps, every, backend)
     # t0 + k h, not a sum of k terms; a method that makes its own time says so in `rows.t`
     uniform = xp.asarray(t0) + rows.step * xp.asarray(h)
     return Trajectory(
@@ -228,6 +231,29 @@ def _result(
         q0=xp.asarray(q0),
         v0=xp.asarray(v0),
         info=info,
+    )
+
+
+def run_info(
+    system: System, integrator: Integrator, t0: Any, h: Any, steps: int, every: int, backend: str
+) -> RunInfo:
+    """What is run, for the record."""
+    concrete = not is_traced(h, t0)
+    return RunInfo(
+        integrator=type(integrator).__name__,
+        options=integrator.options(),
+        coordinates=system.coordinates,
+        parameters=dict(system.parameters),
+        step_size=float(h) if concrete else h,
+        steps=steps,
+        save_every=every,
+        t0=float(t0) if concrete else t0,
+        backend=backend,
+        multiplier_source="method" if _has_multipliers(integrator, system) else "node",
+        angles=system.angles,
+        source=_catalogue_name(system),
+        arguments=dict(system.parameters),
+        versions=_versions(),
     )
 
 
@@ -257,7 +283,7 @@ def _catalogue_structure(module: str) -> Any:
 @functools.cache
 def _versions() -> dict[str, str]:
     found = {"noslip": __version__, "python": platform.python_version()}
-    for name in ("jax", "jaxlib", "numpy", "scipy", "heyoka"):
+    for name in ("jax", "jaxlib", "llvmlite", "numpy", "scipy", "heyoka"):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             found[name] = importlib.metadata.version(name)
     return found
@@ -273,7 +299,7 @@ def _failure(run: Trajectory) -> str:
     )
 
 
-class _Meter:
+class Meter:
     """Context that yields show(done, total): a bar, the user's function, or nothing."""
 
     def __init__(self, progress: bool | Progress | None, total: int):

@@ -67,6 +67,11 @@ class RunInfo:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
 
+    def attributes(self) -> dict[str, str]:
+        """As the attribute of a dataset."""
+        info = {f.name: _jsonable(getattr(self, f.name)) for f in fields(self)}
+        return {"noslip": json.dumps(info, sort_keys=True)}
+
 
 @dataclass(frozen=True, eq=False)
 class Trajectory:
@@ -136,8 +141,7 @@ class Trajectory:
         data |= {f"report_{f.name}": ("time", getattr(self.report, f.name)) for f in fields(Report)}
         arrays = {name: (dims, np.asarray(values)) for name, (dims, values) in data.items()}
         coords = {"time": self.t, "coordinate": list(self.info.coordinates), "constraint": names}
-        info = {f.name: _jsonable(getattr(self.info, f.name)) for f in fields(RunInfo)}
-        return xarray.Dataset(arrays, coords, {"noslip": json.dumps(info, sort_keys=True)})
+        return xarray.Dataset(arrays, coords, self.info.attributes())
 
     def save(self, path: str | Path) -> None:
         """Write NetCDF. The file appears complete or not at all."""

@@ -7,12 +7,14 @@ indices, so that only arithmetic needs a table.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from noslip.geometry.linear import written_out
 from noslip.system import System
 
 MOVES = {
@@ -88,6 +90,9 @@ def _apply(hy: Any, equation: Any, inputs: list[Any]) -> list[Any]:
         return [_elementwise(lambda x: 1.0 / hy.sqrt(x) if _is_symbol(x) else 1.0 / np.sqrt(x), inputs)]
     if name == "integer_pow":
         return [_elementwise(lambda x: _power(x, params["y"]), inputs)]
+    if name == "small_solve":
+        inner = jax.make_jaxpr(partial(written_out, **params))(*(atom.aval for atom in equation.invars))
+        return _interpret(hy, inner.jaxpr, inner.consts, inputs)
     if name == "stop_gradient" or (name == "convert_element_type" and params["new_dtype"] == np.float64):
         return inputs
     if name == "reduce_sum":

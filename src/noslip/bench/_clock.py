@@ -1,0 +1,59 @@
+"""How things are timed: rivals in turn, the best of several rounds, since shared machines are noisy."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+ROUNDS = 7
+
+
+def best_of_rounds(rivals: Mapping[str, Callable[[], None]], rounds: int = ROUNDS) -> dict[str, float]:
+    """Seconds of each rival: the best of several rounds, in each of which all are timed in turn."""
+    best = dict.fromkeys(rivals, float("inf"))
+    for _ in range(rounds):
+        for name, run in rivals.items():
+            began = time.perf_counter()
+            run()
+            best[name] = min(best[name], time.perf_counter() - began)
+    return best
+
+
+@contextmanager
+def one_core() -> Iterator[None]:
+    """Keep the process on one processor, where the system lets us."""
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(allowed)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, allowed)
+
+
+def versions() -> dict[str, str]:
+    """What was measured, and on what."""
+    found = {"python": platform.python_version(), "processor": _processor(), "cores": str(os.cpu_count())}
+    for name in ("noslip", "jax", "jaxlib", "llvmlite", "numpy"):
+        with suppress(importlib.metadata.PackageNotFoundError):
+            found[name] = importlib.metadata.version(name)
+    with suppress(OSError, subprocess.CalledProcessError):
+        first = subprocess.run(["gcc", "--version"], capture_output=True, text=True, check=True).stdout
+        found["gcc"] = first.splitlines()[0]
+    return found
+
+
+def _processor() -> str:
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()

@@ -1,0 +1,248 @@
+"""The engine against its limit: the same scalar program printed as C, and C written by hand.
+
+Each row gives nanoseconds per step and member and the ratio to the C that was printed from the same program;
+rivals are timed in turn in one run. Evaluations and operations say what the time is spent on.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from noslip import _loop
+from noslip.bench._clock import best_of_rounds, one_core, versions
+from noslip.engine import c_source, native
+from noslip.engine.members import GpuMembers, Inputs, Member, NativeMembers, XlaMembers
+from noslip.engine.native_loop import NativeRunner
+from noslip.engine.program import Loop, Program, count
+from noslip.integrators._base import Integrator
+from noslip.integrators.discrete_gradient import DiscreteGradient
+from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
+from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic
+from noslip.simulate import on_cpu, simulate
+from noslip.system import System
+from noslip.systems import gearbox, quartic
+
+METHODS: tuple[Integrator, ...] = (DiscreteGradient(), SemiImplicitDLA(), VelocityNonholonomic())
+STEP = {"quartic": 0.05, "gearbox": 0.1}
+MEMBERS, GPU_MEMBERS, SPREAD = 4096, 2**20, 0.05
+BY_HAND = Path(__file__).parents[3] / "benchmarks" / "quartic.c"
+Row = dict[str, Any]
+
+
+def measure(show: Callable[[Row], None] = lambda row: None) -> dict[str, Any]:
+    """All rows, each shown as soon as it is there."""
+    rows: list[Row] = []
+    for part in (one_trajectory, ensembles, on_gpu, first_results):
+        for row in part():
+            rows.append(row)
+            show(row)
+    return {"benchmark": "engine", "versions": versions(), "rows": rows}
+
+
+def one_trajectory() -> Iterator[Row]:
+    """The quartic system, one trajectory: C from the same program, native, XLA, and C by hand."""
+    for method in METHODS:
+        yield from _one(quartic.system(), *quartic.typical_state(), method, "quartic")
+    yield from _one(gearbox.system(), *gearbox.typical_state(), METHODS[0], "gearbox")
+
+
+def _one(system: System, q: Any, v: Any, method: Integrator, name: str) -> Iterator[Row]:
+    h, steps, slow = STEP[name], 20000, 1000
+    q, v = np.asarray(q), np.asarray(v)
+    start = (q, v, np.float64(0.0), np.float64(h))
+    runner = NativeRunner(system, method, *start)
+    advance, nothing = runner.loop.function("advance", 1), np.zeros(1, np.int64)
+    with on_cpu():
+        carry, _ = _loop.start(system, method, *start)
+    rivals: dict[str, Callable[[], None]] = {}
+    scale = {"native": steps, "xla": slow, "c": steps, "c by hand": steps}
+    with tempfile.TemporaryDirectory() as folder:
+        if shutil.which("gcc"):
+            printed = c_source.compile_c(c_source.time_loop(runner.loop.step), 1, Path(folder))
+            rivals["c"] = lambda: printed(runner.fixed.ctypes.data, runner.carry.copy().ctypes.data, 1, steps)
+            if name == "quartic" and isinstance(method, DiscreteGradient) and BY_HAND.exists():
+                rivals["c by hand"] = _by_hand(Path(folder), q, v, h, steps)
+        rivals["native"] = lambda: advance(
+            runner.fixed, runner.carry.copy(), nothing, 1, 0, steps, -1, steps + 1, 0
+        )
+
+        def xla() -> None:
+            with on_cpu():
+                jax.block_until_ready(_loop.advance(system, method, carry, h, slow, slow, slow))
+
+        xla()
+        seconds = best_of_rounds(rivals | {"xla": xla})
+    report = simulate(system, method, q, v, step_size=h, steps=2000).report
+    work = {
+        "evaluations per step": float(np.mean(report.iterations[1:])),
+        "operations per evaluation": per_evaluation(runner.loop.step),
+        "operations per step": count(runner.loop.step.main),
+    }
+    yield from _rows("one trajectory", name, method, {k: s / scale[k] for k, s in seconds.items()}, work)
+
+
+def _by_hand(folder: Path, q: np.ndarray, v: np.ndarray, h: float, steps: int) -> Callable[[], None]:
+    library = folder / "by_hand.so"
+    flags = ("-O3", "-march=native", "-fno-math-errno", "-shared", "-fPIC", "-lm")
+    subprocess.run(["gcc", str(BY_HAND), "-o", str(library), *flags], check=True)
+    run = ctypes.CDLL(str(library)).run
+    run.restype, run.argtypes = ctypes.c_double, [ctypes.c_void_p, *[ctypes.c_double] * 3, ctypes.c_long]
+    z = np.concatenate([q, np.asarray(quartic.frame(jnp.asarray(q), {})).T @ v])
+    return lambda: run(z.copy().ctypes.data, h, 1.0, 1.0, steps)
+
+
+def ensembles() -> Iterator[Row]:
+    """4096 members on one core: SIMD C from the same program, native lanes, jax.vmap."""
+    for module, name, methods in ((quartic, "quartic", METHODS), (gearbox, "gearbox", METHODS[:1])):
+        for method in methods:
+            with one_core(), on_cpu():
+                yield from _many(module, method, name)
+
+
+def _many(module: Any, method: Integrator, name: str) -> Iterator[Row]:
+    steps, slow = 100, 20
+    inputs = members(module, STEP[name], MEMBERS)
+    lanes, vmapped = NativeMembers(Member(method, ()), inputs, 1), XlaMembers(Member(method, ()), inputs)
+    advance, nothing = lanes.code.function("advance"), np.zeros(1, np.int64)
+    groups = len(lanes.full)
+    rivals: dict[str, Callable[[], None]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        if shutil.which("gcc"):
+            source = c_source.time_loop(lanes.code.loop.step)
+            printed = c_source.compile_c(source, native.lanes(), Path(folder))
+            rivals["c"] = lambda: printed(
+                lanes.fixed.ctypes.data, lanes.full.copy().ctypes.data, groups, steps
+            )
+        rivals["native"] = lambda: advance(
+            lanes.fixed, lanes.full.copy(), nothing, groups, 0, steps, -1, steps + 1, 0
+        )
+
+        def vmap() -> None:
+            jax.block_until_ready(vmapped.code.advance(vmapped.leaves, vmapped.full, slow))
+
+        vmap()
+        seconds = best_of_rounds(rivals | {"jax.vmap": vmap}, 3)
+    scale = {"c": steps, "native": steps, "jax.vmap": slow}
+    work = {"members": MEMBERS, "lanes": native.lanes()}
+    per_step = {k: s / scale[k] / MEMBERS for k, s in seconds.items()}
+    yield from _rows("ensemble, one core", name, method, per_step, work)
+
+
+def on_gpu() -> Iterator[Row]:
+    """2^20 members in one kernel, and the same by jax.vmap."""
+    if jax.default_backend() != "gpu":
+        return
+    for module, name in ((quartic, "quartic"), (gearbox, "gearbox")):
+        method, steps = METHODS[0], 500
+        inputs = members(module, STEP[name], GPU_MEMBERS)
+        began = time.perf_counter()
+        kernel = GpuMembers(Member(method, ()), inputs)
+        kernel.to(1)
+        compiling = time.perf_counter() - began
+        vmapped = XlaMembers(Member(method, ()), inputs)
+        vmapped.to(1)
+        rivals: dict[str, Callable[[], None]] = {
+            "gpu kernel": partial(_go_on, kernel, steps),
+            "gpu jax.vmap": partial(_go_on, vmapped, 10),
+        }
+        seconds = best_of_rounds(rivals, 2)
+        failed = int(np.sum(np.asarray(kernel.xla.full.carry.interval.status) != 0))
+        work = {"members": GPU_MEMBERS, "seconds to compile": compiling, "failed": failed}
+        per_step = {
+            "gpu kernel": seconds["gpu kernel"] / steps / GPU_MEMBERS,
+            "gpu jax.vmap": seconds["gpu jax.vmap"] / 10 / GPU_MEMBERS,
+        }
+        for row in _rows("ensemble, GPU", name, method, per_step, work):
+            yield row | {"steps per second": 1e9 / row["ns"]}
+
+
+def _go_on(runner: Any, steps: int) -> None:
+    runner.to(runner.reached + steps)
+
+
+def members(module: Any, h: float, size: int) -> Inputs:
+    """Members scattered about a typical state, their velocities put on the constraint."""
+    system, (q, v), rng = module.system(), module.typical_state(), np.random.default_rng(0)
+    q0s = np.asarray(q) + SPREAD * rng.normal(size=(size, system.n))
+    v0s = np.asarray(jax.jit(jax.vmap(lambda x: system.project_velocity(x, v)))(q0s))
+    return Inputs(system, {}, h, (q0s, v0s, np.float64(0.0)), size)
+
+
+FIRST_RESULT = """
+import json, sys, time
+began = time.perf_counter()
+import noslip
+from noslip.systems import gearbox
+from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic
+imported = time.perf_counter()
+system = gearbox.system()
+built = time.perf_counter()
+run = lambda: noslip.simulate(system, VelocityNonholonomic(), *gearbox.typical_state(), step_size=0.1,
+                              steps=1000, backend=sys.argv[1])
+run()
+first = time.perf_counter()
+run()
+print(json.dumps({"import": imported - began, "system": built - imported, "first run": first - built,
+                  "second run": time.perf_counter() - first, "total": first - began}))
+"""
+
+
+def first_results() -> Iterator[Row]:
+    """Seconds from nothing to the first result of a catalogue system, in a new process."""
+    for backend in ("native", "xla"):
+        best: dict[str, float] = {}
+        for _ in range(3):
+            done = subprocess.run(
+                [sys.executable, "-c", FIRST_RESULT, backend], capture_output=True, text=True, check=True
+            )
+            now = json.loads(done.stdout)
+            best = now if not best or now["total"] < best["total"] else best
+        yield {"what": "time to first result", "system": "gearbox", "method": "VelocityNonholonomic",
+               "by": backend, "seconds": best["total"], "parts": best}  # fmt: skip
+    for method in METHODS:
+        system = quartic.system()
+        start = (*map(np.asarray, quartic.typical_state()), np.float64(0.0), np.float64(0.05))
+        from noslip.engine import native_loop
+
+        native_loop._loop_of.cache_clear()
+        began = time.perf_counter()
+        runner = NativeRunner(system, method, *start)
+        traced = time.perf_counter()
+        for width in (1, native.lanes()):
+            runner.loop.function("advance", width)
+        parts = {"trace and translate": traced - began, "operations": runner.loop.step.operations()}
+        yield {"what": "compile", "system": "quartic", "method": type(method).__name__, "by": "native",
+               "seconds": time.perf_counter() - traced, "parts": parts}  # fmt: skip
+
+
+def per_evaluation(program: Program) -> int:
+    """Operations in the body of the solver's iteration, the largest loop that surely runs."""
+    bodies = [
+        count(item.body)
+        for item in program.main.items
+        if isinstance(item, Loop) and program.nodes[item.enter].value is True
+    ]
+    return max(bodies, default=0)
+
+
+def _rows(what: str, system: str, method: Integrator, seconds: dict[str, float], work: Row) -> Iterator[Row]:
+    limit = seconds.get("c")
+    for by, value in seconds.items():
+        row = {"what": what, "system": system, "method": type(method).__name__, "by": by, "ns": 1e9 * value}
+        if limit is not None:
+            row["ratio to c"] = value / limit
+        yield row | {"work": work}

@@ -1,0 +1,49 @@
+"""Every method on every system as a scalar program: how large it is, and how long it takes to make."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from noslip.bench.engine import per_evaluation
+from noslip.engine import native, native_loop
+from noslip.engine.program import CannotTranslate, count
+from noslip.integrators import discover as integrators
+from noslip.systems import discover as systems
+
+HEAD = (
+    "integrator", "system", "operations", "per evaluation", "translate, s", "compile, s", "lanes, s",
+)  # fmt: skip
+
+
+def table() -> Iterator[dict[str, Any]]:
+    """One row for each pair; a pair without native code has the reason instead of numbers."""
+    for name, kind in integrators().items():
+        method = kind()
+        if getattr(method, "host_runner", None) is not None:
+            continue
+        for label, module in systems().items():
+            system = module.system()
+            row: dict[str, Any] = {"integrator": name, "system": label}
+            if reason := method.applies_to(system):
+                yield row | {"reason": reason}
+                continue
+            began = time.perf_counter()
+            try:
+                loop = native_loop.loop_of(system, method)
+            except CannotTranslate as cause:
+                yield row | {"reason": str(cause)}
+                continue
+            seconds = [time.perf_counter() - began]
+            for width in (1, native.lanes()):
+                began = time.perf_counter()
+                native.advance_function(loop.step, None, loop.save, width)
+                seconds.append(time.perf_counter() - began)
+            yield row | {
+                "operations": count(loop.step.main) + count(loop.step.setup),
+                "per evaluation": per_evaluation(loop.step),
+                **dict(zip(HEAD[4:], np.round(seconds, 3).tolist(), strict=True)),
+            }

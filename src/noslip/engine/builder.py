@@ -1,0 +1,409 @@
+"""Makes the nodes of a scalar program; all simplification happens here.
+
+A node lives in the outermost block in which all its operands are known, so invariant work leaves the loops
+by itself, but never a block that may not run at all. Equal nodes of a block are one node; constants, exact
+zeros and ones fold at once.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from noslip.engine.program import Block, Dense, Loop, Node, TooLarge, uses, walk
+
+LIMIT = 60_000  # operations; larger programs are XLA's
+COMMUTATIVE = {"add", "mul", "and", "or", "xor", "eq", "ne", "max", "min", "iadd", "imul"}
+KINDS = {"f": float, "i": int, "b": bool}
+
+
+class Builder:
+    """Makes nodes; all simplification happens here."""
+
+    def __init__(self, limit: int = LIMIT) -> None:
+        self.nodes: list[Node] = []
+        self.blocks: list[Block] = []
+        self.constants: dict[Any, int] = {}
+        self.floor = 0  # the innermost block that may not run at all: nothing moves out of it
+        self.limit = limit
+
+    # ---- nodes ------------------------------------------------------------------------------------
+    def const(self, value: Any) -> int:
+        """A constant of the type that Python gives it."""
+        kind = "b" if isinstance(value, bool) else "i" if isinstance(value, int) else "f"
+        key = (kind, struct.pack("<d", value) if kind == "f" else value)
+        found = self.constants.get(key)
+        if found is None:
+            found = self._append(Node("const", (), kind, -1, value))
+            self.constants[key] = found
+        return found
+
+    def _append(self, node: Node) -> int:
+        if len(self.nodes) > 4 * self.limit:
+            raise TooLarge(f"the step has more than {self.limit} scalar operations")
+        self.nodes.append(node)
+        return len(self.nodes) - 1
+
+    def input(self, kind: str, block: int) -> int:
+        return self._append(Node("input", (), kind, block))
+
+    def value(self, node: int) -> Any:
+        """The constant that a node is, or None."""
+        return self.nodes[node].value
+
+    def raw(self, op: str, kind: str, *args: int) -> int:
+        """A node as it stands, shared with an equal one."""
+        if op in COMMUTATIVE and args[0] > args[1]:
+            args = (args[1], args[0])
+        home = max(0, *(self.nodes[a].home for a in args))
+        key, found = (op, args), None
+        for block in self.blocks[home : max(home, self.floor) + 1]:
+            found = block.known.get(key)
+            if found is not None:
+                return found
+        found = self._append(Node(op, args, kind, max(home, self.floor)))
+        block.known[key] = found
+        block.items.append(found)
+        return found
+
+    def recall(self, key: Any) -> Any:
+        """What was made from the same arguments before, in a block that is still open."""
+        return next((found for b in self.blocks if (found := b.known.get(key)) is not None), None)
+
+    def remember(self, key: Any, made: Any) -> Any:
+        """Keep several values made from the same arguments for `recall`."""
+        self.blocks[max(self.floor, *(self.nodes[a].home for a in made))].known[key] = made
+        return made
+
+    # ---- arithmetic -------------------------------------------------------------------------------
+    def negated(self, a: int) -> int | None:
+        """x, if `a` is -x."""
+        node = self.nodes[a]
+        return node.args[0] if node.op == "neg" else None
+
+    def neg(self, a: int) -> int:
+        node = self.nodes[a]
+        if node.value is not None:
+            return self.const(-node.value)
+        if node.op == "neg":
+            return node.args[0]
+        if node.op == "sub":  # -(x - y) = y - x, exactly
+            return self.raw("sub", "f", node.args[1], node.args[0])
+        return self.raw("ineg" if node.kind == "i" else "neg", node.kind, a)
+
+    def add(self, a: int, b: int) -> int:
+        if self.nodes[a].kind == "i":
+            return self._integer("iadd", a, b)
+        x, y = self.value(a), self.value(b)
+        if x is not None and y is not None:
+            return self.const(x + y)
+        if x == 0:
+            return b
+        if y == 0:
+            return a
+        if (n := self.negated(b)) is not None:
+            return self.sub(a, n)
+        if (n := self.negated(a)) is not None:
+            return self.sub(b, n)
+        if a == b:
+            return self.mul(self.const(2.0), a)
+        return self.raw("add", "f", a, b)
+
+    def sub(self, a: int, b: int) -> int:
+        if self.nodes[a].kind == "i":
+            return self._integer("isub", a, b)
+        x, y = self.value(a), self.value(b)
+        if x is not None and y is not None:
+            return self.const(x - y)
+        if y == 0:
+            return a
+        if x == 0:
+            return self.neg(b)
+        if (n := self.negated(b)) is not None:
+            return self.add(a, n)
+        if (n := self.negated(a)) is not None:
+            return self.neg(self.add(n, b))
+        # y - x is there already: x - y is its negative, exactly, and skew matrices stay skew
+        home = max(self.nodes[a].home, self.nodes[b].home, 0)
+        for block in self.blocks[home : max(home, self.floor) + 1]:
+            if (found := block.known.get(("sub", (b, a)))) is not None:
+                return self.raw("neg", "f", found)
+        return self.raw("sub", "f", a, b)
+
+    def mul(self, a: int, b: int) -> int:
+        if self.nodes[a].kind == "i":
+            return self._integer("imul", a, b)
+        x, y = self.value(a), self.value(b)
+        if y is not None:
+            a, b, x, y = b, a, y, x
+        if x is not None:
+            if y is not None:
+                return self.const(x * y)
+            if x == 0:
+                return self.const(0.0)
+            if x == 1:
+                return b
+            if x == -1:
+                return self.neg(b)
+            if (inner := self._scaled(b)) is not None:
+                return self.mul(self.const(x * inner[0]), inner[1])
+            if (n := self.negated(b)) is not None:
+                return self.mul(self.const(-x), n)
+            return self.raw("mul", "f", a, b)
+        m, n = self.negated(a), self.negated(b)
+        if m is not None or n is not None:
+            product = self.mul(a if m is None else m, b if n is None else n)
+            return product if m is not None and n is not None else self.neg(product)
+        first, second = self._scaled(a), self._scaled(b)
+        if first is not None and second is not None:  # (c x) (d y) = (c d) (x y)
+            return self.mul(self.const(first[0] * second[0]), self.mul(first[1], second[1]))
+        return self.raw("mul", "f", a, b)
+
+    def _scaled(self, a: int) -> tuple[float, int] | None:
+        """(c, x), if `a` is c x with a constant c."""
+        node = self.nodes[a]
+        for c, x in (node.args, node.args[::-1]) if node.op == "mul" else ():
+            if self.nodes[c].value is not None:
+                return self.nodes[c].value, x
+        return None
+
+    def div(self, a: int, b: int) -> int:
+        x, y = self.value(a), self.value(b)
+        if self.nodes[a].kind == "i":
+            if x is not None and y:
+                return self.const(int(x / y) if abs(x) < 2**52 else _quotient(x, y))
+            return self._guarded("idiv", a, b)
+        if x is not None and y is not None and y != 0:
+            return self.const(x / y)
+        if x == 0:
+            return a
+        if y is not None and y != 0 and abs(math.frexp(y)[0]) == 0.5:  # a power of two
+            return self.mul(self.const(1 / y), a)
+        m, n = self.negated(a), self.negated(b)
+        if m is not None or n is not None:
+            ratio = self.div(a if m is None else m, b if n is None else n)
+            return ratio if m is not None and n is not None else self.neg(ratio)
+        return self.raw("div", "f", a, b)
+
+    def rem(self, a: int, b: int) -> int:
+        x, y = self.value(a), self.value(b)
+        if self.nodes[a].kind == "i":
+            if x is not None and y:
+                return self.const(x - y * _quotient(x, y))
+            return self._guarded("irem", a, b)
+        if x is not None and y:
+            return self.const(math.fmod(x, y))
+        return self.raw("libm:fmod", "f", a, b)
+
+    def _guarded(self, op: str, a: int, b: int) -> int:
+        """Whole-number division; a zero divisor gives what 1 would, instead of a trap."""
+        safe = self.select(self.compare("eq", b, self.const(0)), self.const(1), b)
+        return self.raw(op, "i", a, safe)
+
+    def fma(self, a: int, b: int, c: int) -> int:
+        """a b + c rounded once: for algorithms that need it."""
+        return self.raw("fma", "f", a, b, c)
+
+    def _integer(self, op: str, a: int, b: int) -> int:
+        x, y = self.value(a), self.value(b)
+        if x is not None and y is not None:
+            return self.const({"iadd": x + y, "isub": x - y, "imul": x * y}[op])
+        if (y == 0 and op in ("iadd", "isub")) or (y == 1 and op == "imul"):
+            return a
+        if (x == 0 and op == "iadd") or (x == 1 and op == "imul"):
+            return b
+        return self.raw(op, "i", a, b)
+
+    def bits(self, op: str, a: int, b: int) -> int:
+        """Operations on the bits of whole numbers: iand, ior, ixor, ishl, iashr, ilshr."""
+        return self.raw(op, "i", a, b)
+
+    def unary(self, op: str, a: int, exact: Callable[[float], float]) -> int:
+        x = self.value(a)
+        return self.raw(op, "f", a) if x is None else self.const(exact(x))
+
+    def abs(self, a: int) -> int:
+        if self.nodes[a].kind == "i":
+            return self.select(self.compare("lt", a, self.const(0)), self.neg(a), a)
+        inner = self.nodes[a]
+        if inner.op in ("neg", "abs"):
+            return self.abs(inner.args[0]) if inner.op == "neg" else a
+        return self.unary("abs", a, abs)
+
+    def sqrt(self, a: int) -> int:
+        return self.unary("sqrt", a, lambda x: math.sqrt(x) if x >= 0 else math.nan)
+
+    def power(self, a: int, exponent: int) -> int:
+        """a to a whole power by repeated squaring."""
+        if exponent < 0:
+            return self.div(self.const(1.0), self.power(a, -exponent))
+        if exponent == 0:
+            return self.const(1.0)
+        half = self.power(a, exponent // 2)
+        square = self.mul(half, half) if exponent > 1 else self.const(1.0)
+        return self.mul(square, a) if exponent % 2 else square
+
+    # ---- truth ------------------------------------------------------------------------------------
+    def compare(self, op: str, a: int, b: int) -> int:
+        if op in ("gt", "ge"):
+            return self.compare({"gt": "lt", "ge": "le"}[op], b, a)
+        x, y = self.value(a), self.value(b)
+        if x is not None and y is not None:
+            return self.const({"lt": x < y, "le": x <= y, "eq": x == y, "ne": x != y}[op])
+        if self.nodes[a].kind == "b":
+            same = self.xor(a, b)
+            return self.invert(same) if op == "eq" else same
+        if a == b and self.nodes[a].kind == "i":
+            return self.const(op in ("le", "eq"))
+        return self.raw(op, "b", a, b)
+
+    def both(self, a: int, b: int) -> int:
+        x, y = self.value(a), self.value(b)
+        if x is False or y is False:
+            return self.const(False)
+        if x is True or a == b:
+            return b
+        return a if y is True else self.raw("and", "b", a, b)
+
+    def either(self, a: int, b: int) -> int:
+        x, y = self.value(a), self.value(b)
+        if x is True or y is True:
+            return self.const(True)
+        if x is False or a == b:
+            return b
+        return a if y is False else self.raw("or", "b", a, b)
+
+    def xor(self, a: int, b: int) -> int:
+        x, y = self.value(a), self.value(b)
+        if x is not None and y is not None:
+            return self.const(x != y)
+        if x is not None:
+            return self.invert(b) if x else b
+        if y is not None:
+            return self.invert(a) if y else a
+        return self.const(False) if a == b else self.raw("xor", "b", a, b)
+
+    def invert(self, a: int) -> int:
+        node = self.nodes[a]
+        if node.value is not None:
+            return self.const(not node.value)
+        return node.args[0] if node.op == "not" else self.raw("not", "b", a)
+
+    def select(self, condition: int, yes: int, no: int) -> int:
+        chosen = self.value(condition)
+        if chosen is not None:
+            return yes if chosen else no
+        if yes == no:
+            return yes
+        node = self.nodes[condition]
+        if node.op == "not":
+            return self.select(node.args[0], no, yes)
+        inner = self.nodes[yes]
+        if inner.op == "select" and inner.args[2] == no:  # c ? (d ? x : y) : y
+            return self.select(self.both(condition, inner.args[0]), inner.args[1], no)
+        inner = self.nodes[no]
+        if inner.op == "select" and inner.args[1] == yes:  # c ? x : (d ? x : y)
+            return self.select(self.either(condition, inner.args[0]), yes, inner.args[2])
+        kind = self.nodes[yes].kind
+        if kind == "b":
+            x, y = self.value(yes), self.value(no)
+            if x is not None and y is not None:
+                return condition if x else self.invert(condition)
+            return self.either(self.both(condition, yes), self.both(self.invert(condition), no))
+        return self.raw("select", kind, condition, yes, no)
+
+    def larger(self, a: int, b: int) -> int:
+        """max(a, b); NaN if either is."""
+        return self._extreme("max", "lt", a, b)
+
+    def smaller(self, a: int, b: int) -> int:
+        return self._extreme("min", "gt", a, b)
+
+    def _extreme(self, op: str, worse: str, a: int, b: int) -> int:
+        if a == b:
+            return a
+        if self.nodes[a].kind == "b":
+            return self.either(a, b) if op == "max" else self.both(a, b)
+        if self.nodes[a].kind == "i":
+            return self.select(self.compare(worse, a, b), b, a)
+        x, y = self.value(a), self.value(b)
+        if x is not None and y is not None and not (math.isnan(x) or math.isnan(y)):
+            return self.const(max(x, y) if op == "max" else min(x, y))
+        return self.raw(op, "f", a, b)
+
+    def convert(self, a: int, kind: str) -> int:
+        node = self.nodes[a]
+        if node.kind == kind:
+            return a
+        if node.value is not None:
+            return self.const(KINDS[kind](node.value))
+        if kind == "b":
+            return self.compare("ne", a, self.const(KINDS[node.kind](0)))
+        if node.kind == "b":
+            return self.select(a, self.const(KINDS[kind](1)), self.const(KINDS[kind](0)))
+        return self.raw({"f": "itof", "i": "ftoi"}[kind], kind, a)
+
+    # ---- structure --------------------------------------------------------------------------------
+    def loop(
+        self,
+        inits: Sequence[int],
+        condition: Callable[[list[int]], int],
+        body: Callable[[list[int]], list[int]],
+    ) -> list[int]:
+        """results of `while condition(x): x = body(x)`; values that a turn never changes leave the loop."""
+        enter = condition(list(inits))
+        if self.value(enter) is False:
+            return list(inits)
+        varying, floor = set(range(len(inits))), self.floor
+        while True:
+            mark, constants = len(self.nodes), dict(self.constants)
+            lengths = [(len(b.items), dict(b.known)) for b in self.blocks]
+            before, block = Block(), Block()
+            self.blocks += [before, block]
+            if self.value(enter) is None:
+                self.floor = len(self.blocks) - 2
+            home = len(self.blocks) - 1
+            params = {i: self.input(self.nodes[inits[i]].kind, home) for i in sorted(varying)}
+            x = [params.get(i, init) for i, init in enumerate(inits)]
+            outs = body(x)
+            again = condition(outs)
+            del self.blocks[-2:]
+            self.floor = floor
+            fixed = {i for i in varying if outs[i] in (params[i], inits[i])}
+            if not fixed:
+                break
+            varying -= fixed  # translate once more, now that these are known to be invariant
+            del self.nodes[mark:]
+            self.constants = constants
+            for old, (length, known) in zip(self.blocks, lengths, strict=True):
+                del old.items[length:]
+                old.known = known
+        order = sorted(varying)
+        carried = [[x[i] for i in order] for x in (params, inits, outs)]
+        home = max(floor, *self._homes((before, block), [enter, again, *carried[1], *carried[2]]))
+        results = [self._append(Node("result", (), self.nodes[inits[i]].kind, home)) for i in order]
+        loop = Loop(enter, carried[0], carried[1], before, block, carried[2], again, results)
+        self.blocks[home].items.append(loop)
+        found = dict(zip(order, results, strict=True))
+        return [found.get(i, init) for i, init in enumerate(inits)]
+
+    def _homes(self, inner: Sequence[Block], more: Sequence[int]) -> Iterator[int]:
+        """The blocks, outside a loop, that compute what the loop uses."""
+        inside = len(self.blocks)
+        yield 0
+        for read in (more, *(uses(self.nodes, item) for block in inner for item in walk(block))):
+            yield from (self.nodes[a].home for a in read if self.nodes[a].home < inside)
+
+    def dense(self, routine: str, size: tuple[int, ...], inputs: Sequence[int], outputs: int) -> list[int]:
+        """Call a rolled routine of linear algebra."""
+        home = max(self.floor, *(self.nodes[a].home for a in inputs))
+        results = [self._append(Node("result", (), "f", home)) for _ in range(outputs)]
+        self.blocks[home].items.append(Dense(routine, size, list(inputs), results))
+        return results
+
+
+def _quotient(x: int, y: int) -> int:
+    """Whole-number division that rounds towards zero."""
+    return abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1)

@@ -1,0 +1,118 @@
+"""Scalar programs run by NumPy, one array operation per node, over many rows at once.
+
+For what is computed once per run: checks at the start, energies and constraints of the saved states. Nothing
+is compiled. Fused operations are rounded twice here; otherwise the values are those of native code.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+
+from noslip.engine.elementary import FUNCTIONS
+from noslip.engine.lower import translate
+from noslip.engine.program import UNUSED, Block, Dense, Loop, Program
+from noslip.engine.table import Table
+
+ROWS = 4096  # rows at a time, so that everything stays in the cache
+
+OPERATIONS: dict[str, Callable[..., Any]] = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.negative,
+    "fma": lambda x, y, z: x * y + z, "fnma": lambda x, y, z: z - x * y, "fms": lambda x, y, z: x * y - z,
+    "iadd": np.add, "isub": np.subtract, "imul": np.multiply, "ineg": np.negative,
+    "idiv": lambda x, y: (np.abs(x) // np.abs(y)) * np.sign(x) * np.sign(y), "irem": np.fmod,
+    "iand": np.bitwise_and, "ior": np.bitwise_or, "ixor": np.bitwise_xor,
+    "ishl": np.left_shift, "iashr": np.right_shift,
+    "and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor, "not": np.logical_not,
+    "lt": np.less, "le": np.less_equal, "eq": np.equal, "ne": np.not_equal,
+    "max": np.maximum, "min": np.minimum, "abs": np.abs, "sqrt": np.sqrt,
+    "rint": np.rint, "floor": np.floor, "ceil": np.ceil,
+    "select": lambda c, x, y: np.where(c, x, y),
+    "itof": lambda x: np.asarray(x, dtype=np.float64),
+    "ftoi": lambda x: np.nan_to_num(x).astype(np.int64),
+    "ftobits": lambda x: np.asarray(x, np.float64).view(np.int64),
+    "bitstof": lambda x: np.asarray(x, np.int64).view(np.float64),
+}  # fmt: skip
+NUMPY_NAMES = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "pow": "power",
+               "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh"}  # fmt: skip
+
+
+def _function(op: str) -> Callable[..., Any]:
+    if op in OPERATIONS:
+        return OPERATIONS[op]
+    name = op.removeprefix("libm:")
+    found = getattr(np, NUMPY_NAMES.get(name, name), None)
+    return found if found is not None else np.vectorize(FUNCTIONS[name].exact, otypes=[float])
+
+
+class _Run:
+    def __init__(self, program: Program, inputs: list[Any]):
+        self.nodes = program.nodes
+        self.values: dict[int, Any] = dict(zip(program.inputs, inputs, strict=True))
+        self.block(program.setup)
+        self.block(program.main)
+
+    def value(self, node: int) -> Any:
+        found = self.values.get(node)
+        return self.nodes[node].value if found is None else found
+
+    def block(self, block: Block) -> None:
+        for item in block.items:
+            if isinstance(item, Loop):
+                self.loop(item)
+            elif isinstance(item, Dense):
+                self.dense(item)
+            else:
+                node = self.nodes[item]
+                self.values[item] = _function(node.op)(*(self.value(a) for a in node.args))
+
+    def loop(self, loop: Loop) -> None:
+        active, x = np.asarray(self.value(loop.enter)), [self.value(i) for i in loop.inits]
+        if active.any():
+            self.block(loop.before)
+        while active.any():
+            self.values.update(zip(loop.params, x, strict=True))
+            self.block(loop.body)
+            x = [np.where(active, self.value(o), old) for o, old in zip(loop.outs, x, strict=True)]
+            active = np.logical_and(active, self.value(loop.again))
+        self.values.update((r, v) for r, v in zip(loop.results, x, strict=True) if r != UNUSED)
+
+    def dense(self, item: Dense) -> None:
+        n = item.size[0]
+        table = np.stack(np.broadcast_arrays(*(self.value(a) for a in item.inputs)), axis=-1)
+        table = np.asarray(table, float).reshape(*table.shape[:-1], n, -1)
+        singular = ~np.isfinite(table).all((-1, -2)) | (np.linalg.matrix_rank(table[..., :n]) < n)
+        safe = np.where(singular[..., None, None], np.eye(n), table[..., :n])
+        out = np.linalg.inv(safe) if item.routine == "inverse" else np.linalg.solve(safe, table[..., n:])
+        out = np.where(singular[..., None, None], math.nan, out).reshape(*table.shape[:-2], -1)
+        self.values.update((r, out[..., k]) for k, r in enumerate(item.results))
+
+
+def evaluate(function: Callable[..., Any], static: Any, fixed: Any, *arrays: Any) -> Any:
+    """function(static, fixed, *row) for every row of the arrays, as arrays (rows, ...)."""
+    leaves, structure = jax.tree.flatten(fixed)
+    row = tuple(np.shape(x)[1:] for x in arrays)
+    program = _program(function, static, structure, tuple(np.shape(x) for x in leaves), row)
+    constants = [float(x) for leaf in leaves for x in np.ravel(leaf)]
+    out, rows = Table(program.shape), len(arrays[0])
+    values = np.empty((rows, out.slots))
+    with np.errstate(all="ignore"):
+        for first in range(0, rows, ROWS):
+            part = [np.asarray(x[first : first + ROWS], float) for x in arrays]
+            columns = [c for x in part for c in np.ascontiguousarray(x.reshape(len(x), -1).T)]
+            run = _Run(program, [*constants, *columns])
+            for k, o in enumerate(program.outputs):
+                values[first : first + ROWS, k] = run.value(o)
+    return out.split(values)
+
+
+@functools.lru_cache(maxsize=256)
+def _program(function: Callable[..., Any], static: Any, structure: Any, leaves: Any, row: Any) -> Program:
+    fixed = jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(s, float) for s in leaves])
+    values = tuple(jax.ShapeDtypeStruct(s, float) for s in row)
+    return translate(lambda fixed, values: function(static, fixed, *values), fixed, values, expand=False)

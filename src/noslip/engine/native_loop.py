@@ -1,0 +1,124 @@
+"""The time loop as native code, for one trajectory or for many."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+from typing import Any
+
+import jax
+import numpy as np
+
+from noslip import _loop
+from noslip.engine import native
+from noslip.engine.lower import translate
+from noslip.engine.program import CannotTranslate, TooLarge
+from noslip.engine.table import Table
+from noslip.integrators._base import Integrator
+from noslip.integrators._solve import Status
+from noslip.system import System
+
+CAPACITY = 8192  # rows of one trajectory that one call can save
+LARGEST = 64  # coordinates; beyond, XLA runs the step better
+
+
+def require_native(system: System) -> None:
+    """Raise `CannotTranslate` where native code is out of the question."""
+    if importlib.util.find_spec("llvmlite") is None:
+        raise CannotTranslate("native code needs the package llvmlite, which is not installed")
+    if system.n > LARGEST:
+        raise TooLarge(f"the system has {system.n} coordinates, over {LARGEST}")
+
+
+class Loop:
+    """The scalar programs of one method on one kind of system, and their machine code by width."""
+
+    def __init__(self, system: Any, integrator: Integrator):
+        x, scalar = jax.ShapeDtypeStruct((system.n,), float), jax.ShapeDtypeStruct((), float)
+        self.fixed = (system, scalar)
+        self.initial = (x, x, scalar)
+
+        def start(fixed: Any, initial: Any) -> Any:
+            q, v, t = initial
+            return _loop.first_state(fixed[0], integrator, q, v, t, fixed[1])
+
+        def step(fixed: Any, carry: _loop.Carry) -> Any:
+            return _loop.step_or_stay(fixed[0], integrator, carry, fixed[1])
+
+        def save(fixed: Any, carry: _loop.Carry) -> Any:
+            return _loop.save(fixed[0], integrator, carry)
+
+        self.start = translate(start, self.fixed, self.initial)
+        self.carry, self.row = self.start.shape
+        self.step = translate(step, self.fixed, self.carry)
+        self.save = translate(save, self.fixed, self.carry)
+        self._compiled: dict[Any, Any] = {}
+
+    def function(self, name: str, width: int) -> Any:
+        """Machine code of `start` or `save` for each member, or of the loop `advance`."""
+        key = name, width
+        if key not in self._compiled:
+            if name == "advance":
+                made = native.advance_function(self.step, None, self.save, width)
+            else:
+                made = native.map_function(getattr(self, name), width)
+            self._compiled[key] = made
+        return self._compiled[key]
+
+
+def loop_of(system: System, integrator: Integrator) -> Loop:
+    """The compiled loop, made once for equal methods on systems of one structure."""
+    require_native(system)
+    leaves, structure = jax.tree.flatten(system)
+    return _loop_of(structure, tuple(np.shape(x) for x in leaves), integrator)
+
+
+@functools.lru_cache(maxsize=256)
+def _loop_of(structure: Any, leaf_shapes: tuple[Any, ...], integrator: Integrator) -> Loop:
+    leaves = [jax.ShapeDtypeStruct(s, float) for s in leaf_shapes]
+    return Loop(jax.tree.unflatten(structure, leaves), integrator)
+
+
+class NativeRunner:
+    """One trajectory; the interface of the XLA loop."""
+
+    backend = "native"
+
+    def __init__(self, system: System, integrator: Integrator, q: Any, v: Any, t: Any, h: Any):
+        self.loop = loop_of(system, integrator)
+        self.carries, self.rows = Table(self.loop.carry), Table(self.loop.row)
+        self.fixed = Table(self.loop.fixed).pack((system, h), 1, 1)
+        initial = Table(self.loop.initial).pack((q, v, t), 1, 1)
+        both = Table((self.loop.carry, self.loop.row))
+        out = np.zeros((1, both.slots, 1), np.int64)
+        self.loop.function("start", 1)(self.fixed, initial, out, 1)
+        self.carry = np.ascontiguousarray(out[:, : self.carries.slots])
+        self.first = jax.tree.map(lambda x: x[0], both.unpack(out, 1)[1])
+        self.reached = 0
+
+    def to(self, stop: int, last: int, every: int) -> tuple[_loop.Row, int, bool]:
+        """Advance towards step `stop`: the new rows, the step reached, and whether a solve failed."""
+        first = self.reached
+        stop = min(stop, (first // every + CAPACITY) * every)
+        capacity = saves(first, stop, last, every)
+        table = np.zeros((1, capacity, self.rows.slots, 1), np.int64)
+        self.loop.function("advance", 1)(self.fixed, self.carry, table, 1, first, stop, last, every, capacity)
+        carry = jax.tree.map(lambda x: x[0], self.carries.unpack(self.carry, 1))
+        failed = carry.interval.status != Status.SOLVED
+        self.reached = int(carry.step)
+        count = saves(first, self.reached + failed, last, every)
+        rows = jax.tree.map(lambda x: x[:, 0], self.rows.unpack(table[:, :count], 1))
+        if failed and count == saves(first, self.reached, last, every):
+            rows = jax.tree.map(lambda *x: np.concatenate(x), rows, self._row_of_failure())
+        return rows, self.reached, bool(failed)
+
+    def _row_of_failure(self) -> _loop.Row:
+        both = Table((self.loop.row, self.loop.carry))
+        out = np.zeros((1, both.slots, 1), np.int64)
+        self.loop.function("save", 1)(self.fixed, self.carry, out, 1)
+        return both.unpack(out, 1)[0]
+
+
+def saves(first: int, stop: int, last: int, every: int) -> int:
+    """How many rows are saved after step `first` up to step `stop`."""
+    return stop // every - first // every + (first < last <= stop and last % every != 0)

@@ -1,0 +1,220 @@
+"""The scalar program: straight blocks of scalar operations, nested loops and selects.
+
+Values are whole numbers that name nodes. Three types: "f" (float64), "i" (int64), "b" (truth). A program is
+made by `Builder`, which simplifies; `finish` drops what no output needs and fuses products that feed a single
+sum, so that every backend rounds alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+UNUSED = -1  # in place of a result of a loop that only the loop itself needs
+
+
+class CannotTranslate(Exception):
+    """A function that the scalar program cannot express; the text says which operation or size."""
+
+
+class TooLarge(CannotTranslate):
+    """A function that XLA runs better."""
+
+
+@dataclass(slots=True)
+class Node:
+    """One scalar operation. `home` is the number of the block that computes it; -1 for constants."""
+
+    op: str
+    args: tuple[int, ...]
+    kind: str
+    home: int
+    value: Any = None
+
+
+@dataclass(slots=True)
+class Block:
+    """Operations, loops and dense solves in order."""
+
+    items: list[Any] = field(default_factory=list)
+    known: dict[Any, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Loop:
+    """Run `body` while its condition holds; `enter` says whether the first turn is run at all.
+
+    `before` is run once, if the loop is entered: what does not change inside, but is not needed without it.
+    """
+
+    enter: int
+    params: list[int]
+    inits: list[int]
+    before: Block
+    body: Block
+    outs: list[int]
+    again: int
+    results: list[int]
+
+
+@dataclass(slots=True)
+class Dense:
+    """A call of a rolled linear-algebra routine on a small array."""
+
+    routine: str
+    size: tuple[int, ...]
+    inputs: list[int]
+    results: list[int]
+
+
+@dataclass(slots=True)
+class Program:
+    """A pure function of scalars. `setup` needs only the first `fixed` inputs; `main` needs all.
+
+    `shape` is the pytree of arrays that the outputs make up.
+    """
+
+    nodes: list[Node]
+    inputs: list[int]
+    fixed: int
+    setup: Block
+    main: Block
+    outputs: list[int]
+    shape: Any = None
+
+    def operations(self) -> int:
+        """How many scalar operations one pass through every block costs."""
+        return count(self.setup) + count(self.main)
+
+
+def count(block: Block) -> int:
+    total = 0
+    for item in block.items:
+        if isinstance(item, Loop):
+            total += count(item.before) + count(item.body)
+        elif isinstance(item, Dense):
+            total += item.size[0] ** 2 * item.size[-1]
+        else:
+            total += 1
+    return total
+
+
+def walk(block: Block) -> Iterator[Any]:
+    """Every item of a block and of the loops in it."""
+    for item in block.items:
+        yield item
+        if isinstance(item, Loop):
+            yield from walk(item.before)
+            yield from walk(item.body)
+
+
+def uses(nodes: list[Node], item: Any) -> Sequence[int]:
+    """The values that an item reads, those inside the body of a loop excepted."""
+    if isinstance(item, Loop):
+        return [item.enter, *item.inits, *item.outs, item.again]
+    if isinstance(item, Dense):
+        return item.inputs
+    return nodes[item].args
+
+
+def finish(
+    nodes: list[Node], blocks: list[Block], inputs: list[int], fixed: int, outputs: list[int], shape: Any
+) -> Program:
+    """Drop what no output needs, fuse products into sums, and close the program."""
+    setup, main = blocks
+    needed, before = set(outputs), -1
+    while len(needed) > before:  # values carried by loops can ask for more on a second look
+        before = len(needed)
+        for block in (main, setup):
+            _mark(nodes, block, needed)
+    for block in (main, setup):
+        _sweep(block, needed)
+        block.known.clear()
+    program = Program(nodes, inputs, fixed, setup, main, outputs, shape)
+    _fuse(program)
+    return program
+
+
+def _mark(nodes: list[Node], block: Block, needed: set[int]) -> None:
+    """Add to `needed` what its members are made from, last to first."""
+    for item in reversed(block.items):
+        if isinstance(item, Loop):
+            if needed.isdisjoint(item.results):
+                continue
+            needed.update((item.enter, item.again))
+            before = -1
+            while len(needed) > before:
+                before = len(needed)
+                for param, init, out, result in _carried(item):
+                    if result in needed or param in needed:
+                        needed.update((param, init, out))
+                _mark(nodes, item.body, needed)
+                _mark(nodes, item.before, needed)
+        elif isinstance(item, Dense):
+            if not needed.isdisjoint(item.results):
+                needed.update(item.inputs)
+        elif item in needed:
+            needed.update(nodes[item].args)
+
+
+def _carried(loop: Loop) -> list[tuple[int, int, int, int]]:
+    return list(zip(loop.params, loop.inits, loop.outs, loop.results, strict=True))
+
+
+def _sweep(block: Block, needed: set[int]) -> None:
+    kept: list[Any] = []
+    for item in block.items:
+        if isinstance(item, Loop) and not needed.isdisjoint(item.results):
+            rows = [row for row in _carried(item) if row[0] in needed]
+            item.params, item.inits, item.outs, item.results = map(list, zip(*rows, strict=True))
+            item.results = [r if r in needed else UNUSED for r in item.results]
+            _sweep(item.before, needed)
+            _sweep(item.body, needed)
+            kept.append(item)
+        elif (isinstance(item, Dense) and not needed.isdisjoint(item.results)) or (
+            isinstance(item, int) and item in needed
+        ):
+            kept.append(item)
+    block.items = kept
+
+
+def _fuse(program: Program) -> None:
+    """Turn a b + c into one fused operation where a b is used nowhere else."""
+    nodes = program.nodes
+    readers: dict[int, int] = {}
+    for block in (program.setup, program.main):
+        for item in walk(block):
+            for a in uses(nodes, item):
+                readers[a] = readers.get(a, 0) + 1
+    for a in program.outputs:
+        readers[a] = readers.get(a, 0) + 1
+
+    def product(a: int, home: int) -> bool:
+        return nodes[a].op == "mul" and readers[a] == 1 and nodes[a].home == home
+
+    def visit(block: Block) -> None:
+        dropped = set()
+        for item in block.items:
+            if isinstance(item, Loop):
+                visit(item.before)
+                visit(item.body)
+                continue
+            if isinstance(item, Dense):
+                continue
+            node = nodes[item]
+            if node.op not in ("add", "sub"):
+                continue
+            a, b = node.args
+            if product(b, node.home) and b not in dropped:
+                x, y = nodes[b].args
+                node.op, node.args = ("fma" if node.op == "add" else "fnma"), (x, y, a)
+                dropped.add(b)
+            elif product(a, node.home) and a not in dropped:
+                x, y = nodes[a].args
+                node.op, node.args = ("fma" if node.op == "add" else "fms"), (x, y, b)
+                dropped.add(a)
+        block.items = [i for i in block.items if not (isinstance(i, int) and i in dropped)]
+
+    visit(program.setup)
+    visit(program.main)

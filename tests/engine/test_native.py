@@ -1,0 +1,162 @@
+"""Native code against XLA: the same states to round-off, the same rows, reports and failures."""
+
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from noslip import SolveFailed, System, integrators, simulate, systems
+from noslip.engine import native, native_loop
+from noslip.integrators.runge_kutta4 import RungeKutta4
+from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
+from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic
+from noslip.systems import gearbox, nonholonomic_particle, quartic
+
+TELLING = {
+    ("DiscreteGradient", "gearbox"),
+    ("DiscreteLagrangeDAlembert", "appell_hamel_spring"),
+    ("GeneratingFunction", "gearbox"),
+    ("RungeKutta4", "turntable_ball"),
+    ("VelocityNonholonomic", "chaplygin_sleigh"),
+}
+CASES = [
+    pytest.param(
+        name, system, marks=() if (name, system) in TELLING else pytest.mark.all_pairs, id=f"{name}-{system}"
+    )
+    for name, cls in integrators.discover().items()
+    if getattr(cls(), "host_runner", None) is None
+    for system in systems.discover()
+]
+
+
+@pytest.mark.parametrize(("method", "name"), CASES)
+def test_native_and_xla_agree_to_round_off(method, name):
+    module, integrator = systems.find(name), integrators.find(method)()
+    system = module.system()
+    if reason := integrator.applies_to(system):
+        pytest.skip(reason)
+    q0, v0 = module.typical_state()[:2]
+    runs = [
+        simulate(system, integrator, q0, v0, step_size=0.01, steps=5, backend=b) for b in ("native", "xla")
+    ]
+    assert [run.backend for run in runs] == ["native", "xla"]
+    for field in ("q", "v", "energy"):
+        a, b = (getattr(run, field) for run in runs)
+        scale = 1 + np.max(np.abs(b))
+        assert np.max(np.abs(a - b)) <= 1e-13 * scale, field
+    scale = 1 + np.max(np.abs(runs[1].multipliers))
+    assert np.max(np.abs(runs[0].multipliers - runs[1].multipliers)) <= 1e-10 * scale
+    assert abs(runs[0].report.iterations.max() - runs[1].report.iterations.max()) <= 3
+
+
+@pytest.mark.parametrize("every", [1, 3, 1000])
+def test_rows_and_reports_are_those_of_xla(every):
+    system, (q0, v0) = gearbox.system(), gearbox.typical_state()
+    runs = [
+        simulate(system, SemiImplicitDLA(), q0, v0, step_size=0.1, steps=20, save_every=every, backend=b)
+        for b in ("native", "xla")
+    ]
+    np.testing.assert_array_equal(runs[0].t, runs[1].t)
+    np.testing.assert_array_equal(runs[0].report.steps, runs[1].report.steps)
+    np.testing.assert_allclose(runs[0].q, runs[1].q, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("every", [1, 7])
+def test_a_failed_step_is_reported_alike(every):
+    system, (q0, v0) = quartic.system(), quartic.typical_state()
+    runs = [
+        simulate(
+            system,
+            SemiImplicitDLA(),
+            q0,
+            v0,
+            step_size=3.0,
+            steps=50,
+            save_every=every,
+            backend=b,
+            throw=False,
+        )
+        for b in ("native", "xla")
+    ]
+    assert not runs[0].success
+    for field in ("status", "failed_step", "steps"):
+        np.testing.assert_array_equal(getattr(runs[0].report, field), getattr(runs[1].report, field))
+    np.testing.assert_array_equal(runs[0].t, runs[1].t)
+    with pytest.raises(SolveFailed, match="step 5 of 50"):
+        simulate(system, SemiImplicitDLA(), q0, v0, step_size=3.0, steps=50, backend="native")
+
+
+def test_a_run_does_not_depend_on_how_it_is_cut(monkeypatch):
+    system, (q0, v0) = gearbox.system(), gearbox.typical_state()
+    whole = simulate(system, SemiImplicitDLA(), q0, v0, step_size=0.1, steps=300)
+    monkeypatch.setattr(native_loop, "CAPACITY", 7)
+    cut = simulate(system, SemiImplicitDLA(), q0, v0, step_size=0.1, steps=300)
+    np.testing.assert_array_equal(whole.q, cut.q)
+
+
+def test_auto_is_native_and_says_so_and_compiles_once(monkeypatch):
+    system, (q0, v0) = nonholonomic_particle.system(), nonholonomic_particle.typical_state()
+    first = simulate(system, RungeKutta4(), q0, v0, step_size=0.1, steps=3)
+    assert first.backend == "native"
+
+    def no_more(self, text):
+        raise AssertionError("compiled again")
+
+    monkeypatch.setattr(native.Module, "__init__", no_more)
+    other = nonholonomic_particle.system().with_parameters({})
+    simulate(other, RungeKutta4(), q0, v0, step_size=0.05, steps=30, save_every=2)
+
+
+def test_gradients_go_through_xla():
+    system, (q0, v0) = gearbox.system(), gearbox.typical_state()
+
+    def last(q0):
+        run = simulate(system, RungeKutta4(), q0, v0, step_size=0.1, steps=2)
+        assert run.backend == "xla"
+        return run.q[-1, 0]
+
+    assert np.all(np.isfinite(jax.grad(last)(q0)))
+    with pytest.raises(ValueError, match="'native' cannot run traced"):
+        jax.grad(
+            lambda q: simulate(system, RungeKutta4(), q, v0, step_size=0.1, steps=2, backend="native").q[
+                -1, 0
+            ]
+        )(q0)
+
+
+def sorting_system():
+    """A Lagrangian with an operation that has no scalar form."""
+
+    def lagrangian(q, v, p):
+        return 0.5 * jnp.dot(v, v) - 0.1 * jnp.sort(q**2)[-1]
+
+    return System(
+        lagrangian, one_forms=lambda q, p: jnp.array([[-q[1], 0.0, 1.0]]), coordinates=("x", "y", "z")
+    )
+
+
+def test_an_unknown_operation_names_itself_and_xla_takes_over():
+    system, q0, v0 = sorting_system(), [0.1, 0.2, 0.3], [1.0, 0.5, 0.2]
+    with pytest.warns(UserWarning, match="the operation 'sort' has no scalar form; XLA runs this instead"):
+        run = simulate(system, VelocityNonholonomic(), q0, v0, step_size=0.1, steps=2)
+    assert run.backend == "xla"
+    with pytest.raises(ValueError, match="backend 'native' cannot run this: the operation 'sort'"):
+        simulate(system, VelocityNonholonomic(), q0, v0, step_size=0.1, steps=2, backend="native")
+
+
+def test_a_large_system_is_left_to_xla_without_a_word(monkeypatch):
+    monkeypatch.setattr(native_loop, "LARGEST", 6)
+    system, (q0, v0) = quartic.system(), quartic.typical_state()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run = simulate(system, RungeKutta4(), q0, v0, step_size=0.05, steps=2)
+    assert run.backend == "xla"
+
+
+def test_without_llvmlite_there_is_one_sentence(monkeypatch):
+    monkeypatch.setattr(native_loop.importlib.util, "find_spec", lambda name: None)
+    system, (q0, v0) = gearbox.system(), gearbox.typical_state()
+    with pytest.raises(ValueError, match="needs the package llvmlite"):
+        simulate(system, RungeKutta4(), q0, v0, step_size=0.05, steps=2, backend="native")

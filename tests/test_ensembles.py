@@ -1,0 +1,194 @@
+"""Ensembles: a member equals its single run, whatever varies; observables, failures, bad input."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import noslip
+from noslip import Observable, SolveFailed, ensemble, simulate
+from noslip.engine.members import GpuMembers, Inputs, Member, NativeMembers, XlaMembers
+from noslip.integrators.reference_flow import ReferenceFlow
+from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
+from noslip.systems import gearbox, nonholonomic_particle, quartic
+
+MEMBERS = 13  # not a multiple of any number of lanes
+SYSTEM = gearbox.system()
+Q0, V0 = (np.asarray(x) for x in gearbox.typical_state())
+RNG = np.random.default_rng(5)
+Q0S = Q0 + 0.1 * RNG.normal(size=(MEMBERS, 3))
+V0S = np.stack([np.asarray(SYSTEM.project_velocity(q, V0)) for q in Q0S])
+EPSILON = RNG.uniform(0.0, 0.3, MEMBERS)
+
+
+def run(**how):
+    arguments = {"step_size": 0.1, "steps": 40, "parameters": {"epsilon": EPSILON}} | how
+    return ensemble(SYSTEM, SemiImplicitDLA(), Q0S, V0S, **arguments)
+
+
+def test_a_member_equals_its_single_run_bit_for_bit():
+    result = run(save_every=10)
+    assert result.backend == "native"
+    for i in (0, 7, MEMBERS - 1):
+        single = simulate(
+            SYSTEM, SemiImplicitDLA(), Q0S[i], V0S[i], step_size=0.1, steps=40, save_every=10,
+            parameters={"epsilon": EPSILON[i]},
+        )  # fmt: skip
+        for field in ("q", "v", "multipliers"):
+            np.testing.assert_array_equal(getattr(result, field)[i], getattr(single, field))
+        np.testing.assert_array_equal(result.t, single.t)
+        np.testing.assert_allclose(result.energy[i], single.energy, rtol=1e-14)
+
+
+def test_threads_and_company_change_no_bit():
+    alone, crowd = run(threads=1), run(threads=3)
+    np.testing.assert_array_equal(alone.q, crowd.q)
+    part = ensemble(
+        SYSTEM,
+        SemiImplicitDLA(),
+        Q0S[3:5],
+        V0S[3:5],
+        step_size=0.1,
+        steps=40,
+        parameters={"epsilon": EPSILON[3:5]},
+    )
+    np.testing.assert_array_equal(part.q, alone.q[3:5])
+
+
+def test_xla_agrees_and_so_do_the_observables():
+    watch = {
+        "drift": Observable("energy_error", ("max", "last")),
+        "own": lambda q, v, p: q[0] * v[1] + p["epsilon"],
+    }
+    a, b = (run(backend=backend, observables=watch, save_every=20) for backend in ("native", "xla"))
+    assert b.backend == "xla"
+    np.testing.assert_allclose(a.q, b.q, rtol=0, atol=1e-12)
+    for name, kinds in a.statistics.items():
+        for kind, values in kinds.items():
+            np.testing.assert_allclose(
+                values, b.statistics[name][kind], rtol=1e-9, atol=1e-13, err_msg=f"{name} {kind}"
+            )
+    single = simulate(
+        SYSTEM, SemiImplicitDLA(), Q0S[2], V0S[2], step_size=0.1, steps=40, parameters={"epsilon": EPSILON[2]}
+    )
+    error = np.abs(single.energy - single.energy[0])
+    own = single.q[:, 0] * single.v[:, 1] + EPSILON[2]
+    assert a.statistics["drift"]["max"][2] == pytest.approx(error.max(), rel=1e-12)
+    assert a.statistics["drift"]["last"][2] == pytest.approx(error[-1], abs=1e-15)
+    assert a.statistics["own"]["mean"][2] == pytest.approx(own.mean(), rel=1e-12)
+    assert a.statistics["own"]["variance"][2] == pytest.approx(own.var(), rel=1e-12)
+    np.testing.assert_allclose(a.observed["own"][2], own[::20], rtol=1e-12)
+
+
+def test_parameters_alone_may_vary_and_states_may_be_shared():
+    result = ensemble(
+        SYSTEM, SemiImplicitDLA(), Q0, V0, step_size=0.1, steps=5, parameters={"epsilon": EPSILON}
+    )
+    assert result.q.shape == (MEMBERS, 2, 3)
+    one = ensemble(SYSTEM, SemiImplicitDLA(), Q0, V0, step_size=0.1, steps=5, parameters={"epsilon": 0.1})
+    assert one.q.shape == (1, 2, 3)
+
+
+def test_as_xarray():
+    data = run(observables=("energy_error",)).to_xarray()
+    assert data.q.dims == ("member", "time", "coordinate")
+    assert data.sizes == {"member": MEMBERS, "time": 2, "coordinate": 3, "constraint": 1}
+    np.testing.assert_array_equal(data.parameter_epsilon, EPSILON)
+    assert "energy_error_max" in data
+    assert "SemiImplicitDLA" in data.attrs["noslip"]
+
+
+@pytest.mark.parametrize("backend", ["native", "xla"])
+def test_a_failed_member_stops_and_the_others_do_not(backend):
+    system, (q0, v0) = quartic.system(), quartic.typical_state()
+    q0s, v0s = np.stack([q0, 0 * q0]), np.stack([v0, 0 * v0])  # the second is at rest
+    arguments = {"step_size": 3.0, "steps": 30, "save_every": 10, "backend": backend}
+    result = ensemble(system, SemiImplicitDLA(), q0s, v0s, throw=False, **arguments)
+    assert list(result.status != 0) == [True, False]
+    assert 1 <= result.failed_step[0] <= 30
+    assert np.isnan(result.q[0, -1]).all()
+    np.testing.assert_array_equal(result.q[1], 0.0)
+    with pytest.raises(SolveFailed, match="1 of 2 members failed, first member 0 in step") as caught:
+        ensemble(system, SemiImplicitDLA(), q0s, v0s, **arguments)
+    assert caught.value.trajectory.status[0] == result.status[0]
+
+
+def test_the_kernel_of_the_gpu_backend_agrees_in_interpreted_form():
+    system, (q0, v0) = nonholonomic_particle.system(), nonholonomic_particle.typical_state()
+    q0s = np.asarray(q0) + 0.1 * RNG.normal(size=(33, 3))  # two blocks, the second almost empty
+    v0s = np.stack([np.asarray(system.project_velocity(q, v0)) for q in q0s])
+    inputs = Inputs(system, {}, 0.1, (q0s, v0s, np.float64(0)), 33)
+    member = Member(SemiImplicitDLA(), (("energy_error", "energy_error", ("max",)),))
+    kernel, lanes = GpuMembers(member, inputs, interpret=True), NativeMembers(member, inputs, 1)
+    for runner in (kernel, lanes):
+        runner.to(7)
+        runner.to(10)
+    a, b = kernel.row(), lanes.row()
+    np.testing.assert_allclose(a.q, b.q, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(a.v, b.v, rtol=0, atol=1e-14)
+    sums = [runner.final().sums["energy_error"]["max"] for runner in (kernel, lanes)]
+    np.testing.assert_allclose(*sums, rtol=0, atol=1e-14)
+
+
+def test_a_member_that_fails_in_the_kernel_is_run_again(monkeypatch):
+    system, (q0, v0) = nonholonomic_particle.system(), nonholonomic_particle.typical_state()
+    inputs = Inputs(system, {}, 0.1, (np.stack([q0] * 3), np.stack([v0] * 3), np.float64(0)), 3)
+    member = Member(SemiImplicitDLA(), ())
+    kernel, reference = GpuMembers(member, inputs, interpret=True), XlaMembers(member, inputs)
+    true_kernel = kernel.kernel
+
+    def breaks_the_second(*args):
+        numbers, counts = true_kernel(*args)
+        return numbers.at[:, 1].set(jnp.nan), counts.at[-2, 1].set(1)  # the status is the last but one
+
+    kernel.kernel = breaks_the_second
+    kernel.to(5)
+    reference.to(5)
+    np.testing.assert_allclose(kernel.row().q, reference.row().q, rtol=0, atol=1e-14)
+    assert not np.any(kernel.final().carry.interval.status)
+
+
+@pytest.mark.parametrize(
+    ("how", "sentence"),
+    [
+        ({"backend": "cuda"}, "unknown backend 'cuda'"),
+        ({"backend": "gpu"}, "needs a GPU that JAX can see"),
+        ({"parameters": {"epsilon": EPSILON[:4]}}, "q0s has 13, v0s has 13, parameters['epsilon'] has 4"),
+        ({"parameters": {"epsilom": 0.1}}, "unknown parameter 'epsilom'; did you mean 'epsilon'"),
+        ({"parameters": {"epsilon": np.ones((2, 2))}}, "must have shape () or (members,)"),
+        ({"parameters": {"epsilon": EPSILON * np.nan}}, "parameter 'epsilon' must be finite"),
+        ({"observables": ("enrgy",)}, "unknown observable 'enrgy'; did you mean 'energy'"),
+        ({"save_every": 0}, "`save_every` must be a whole number"),
+        ({"t_end": 1.0}, "exactly one of `steps` and `t_end`"),
+        ({"step_size": -1.0}, "`step_size` must be positive"),
+    ],
+)  # fmt: skip
+def test_bad_input_gets_one_sentence(how, sentence):
+    if how.get("backend") == "gpu" and noslip.ensembles.jax.default_backend() == "gpu":
+        pytest.skip("there is a GPU")
+    with pytest.raises(ValueError) as caught:  # noqa: PT011
+        run(**how)
+    assert sentence in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_states_off_the_constraint_and_wrong_shapes_are_named():
+    off = V0S.copy()
+    off[[4, 9]] += 1.0
+    with pytest.raises(ValueError, match="2 of 13 members do not, first member 4"):
+        ensemble(SYSTEM, SemiImplicitDLA(), Q0S, off, step_size=0.1, steps=1)
+    with pytest.raises(ValueError, match=r"`q0s` must have shape \(members, 3\) or \(3,\)"):
+        ensemble(SYSTEM, SemiImplicitDLA(), Q0S[:, :2], V0S, step_size=0.1, steps=1)
+    bad = Q0S.copy()
+    bad[2, 0] = np.inf
+    with pytest.raises(ValueError, match="`q0s` must be finite, but 1 members are not, the first is 2"):
+        ensemble(SYSTEM, SemiImplicitDLA(), bad, V0S, step_size=0.1, steps=1)
+    with pytest.raises(ValueError, match="unknown statistic 'median'"):
+        Observable("energy", ("median",))
+    with pytest.raises(ValueError, match="runs one trajectory at a time"):
+        ensemble(SYSTEM, ReferenceFlow(), Q0S, V0S, step_size=0.1, steps=1)
+
+
+def test_no_steps_is_the_initial_state():
+    result = run(steps=0)
+    np.testing.assert_array_equal(result.q[:, 0], Q0S)
+    assert result.q.shape[1] == 1
