@@ -356,11 +356,14 @@ def bench_engine(
 ) -> None:
     """Native code, XLA and the GPU against C printed from the same program, and C written by hand."""
     with _one_sentence():
+        import importlib.util
         import shutil
 
         from noslip.bench import engine
 
-        if shutil.which("gcc") is None:
+        if importlib.util.find_spec("llvmlite") is None:
+            typer.echo("llvmlite is not here: only the GPU, if there is one, is measured")
+        elif shutil.which("gcc") is None:
             typer.echo("gcc is not here: rows of C, and ratios to it, are left out")
         result = engine.measure(lambda row: typer.echo(_bench_line(row)))
         typer.echo(", ".join(f"{name} {value}" for name, value in result["versions"].items()))

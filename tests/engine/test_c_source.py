@@ -21,7 +21,7 @@ def test_printed_c_gives_the_same_bits_in_scalars_and_in_lanes(tmp_path):
     for width in (1, native.lanes()):
         advance = c_source.compile_c(source, width, tmp_path)
         fixed, carry = (np.repeat(x, width, axis=2).copy() for x in (runner.fixed, start))
-        advance(fixed.ctypes.data, carry.ctypes.data, 1, 200)
+        advance(fixed, carry, 1, 200)
         state = slice(0, 14)  # of (t, q, v) with their sums; the record of solves was reset by the save
         np.testing.assert_array_equal(carry[0, state, 0], runner.carry[0, state, 0])
         np.testing.assert_array_equal(carry[0, :, 0], carry[0, :, -1])

@@ -1,12 +1,13 @@
 """Systems on Lie algebras against the same ones in coordinates, and against CFHM's reduced equations."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
 from noslip import simulate
-from noslip.geometry.bracket import structure_functions
+from noslip.geometry.bracket import Bracket, structure_functions
 from noslip.geometry.frames import Frame
 from noslip.geometry.lie_algebra import SE2, SO3, body_velocity, left_invariant_system
 from noslip.integrators.discrete_gradient import DiscreteGradient
@@ -21,6 +22,21 @@ def rates(algebra, run):
     return np.asarray(jax.vmap(lambda q, v: body_velocity(algebra, q, v))(run.q, run.v))
 
 
+def test_the_reduced_equations():
+    """rho_a' = -C_ab^c rho_c y_b and q' = T^-1 omega, away from the identity."""
+    system = left_invariant_system(SO3, INERTIA, [[0, 0, 1]])
+    bracket = Bracket(Frame(system))
+    q, rho = jnp.array([0.4, -0.7, 0.9]), jnp.array([0.5, -0.8])
+    field = jax.jit(bracket.field)(jnp.concatenate([q, rho]))
+    E = np.asarray(body_velocity(SO3, q, system.frame(q, {})))  # the basis of D on the algebra
+    y = np.linalg.solve(E.T @ INERTIA @ E, rho)
+    omega = E @ y
+    assert_allclose(omega[2], 0, atol=1e-15)
+    assert_allclose(body_velocity(SO3, q, field[:3]), omega, atol=1e-14)
+    assert_allclose(field[3:], E.T @ np.cross(INERTIA @ omega, omega), atol=1e-14)
+
+
+@pytest.mark.slow
 def test_suslov_on_so3():
     """CFHM's integrator at the end of section 4.3, and the catalogue's system in Euler angles."""
     system = left_invariant_system(SO3, INERTIA, [[0, 0, 1]])

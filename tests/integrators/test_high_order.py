@@ -6,7 +6,7 @@ import pytest
 from numpy.testing import assert_allclose
 from typer.testing import CliRunner
 
-from noslip import simulate
+from noslip import System, simulate
 from noslip.cli import app
 from noslip.diagnostics import constraint_error, energy_error, measured_order
 from noslip.geometry.collocation import gauss_collocation, lobatto
@@ -123,6 +123,23 @@ def test_the_difference_quotients_of_15_satisfy_the_constraint_at_the_midpoints(
     run = simulate(case.system, FullSpaceDiscreteGradient(), case.q0, case.v0, step_size=h, steps=50)
     for q, d in zip((run.q[1:] + run.q[:-1]) / 2, np.diff(run.q, axis=0), strict=True):
         assert largest(case.system.mu(q, d) @ d) < 1e-14
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", [EnergyCollocation(2), Composition(), LobattoSpark(3)])
+def test_order_4_with_a_force(method):
+    """Damping and a drive that depends on time: the anchor follows the work at the order of the method."""
+    plain, (q, v) = gearbox.system(), gearbox.typical_state()
+    system = System(
+        plain.lagrangian,
+        one_forms=plain.one_forms,
+        frame=plain.frame,
+        coordinates=plain.coordinates,
+        parameters=plain.parameters,
+        force=lambda q, v, t, p: -0.1 * v + jnp.array([0.0, 0.2 * jnp.cos(t), 0.0]),
+    )
+    found = measured_order(system, method, q, v, t_end=2.0, steps=(40, 56, 80))
+    assert_allclose(found.global_[:2], 4, atol=0.2)
 
 
 def test_a_method_made_of_methods_can_be_written_as_text():

@@ -7,6 +7,7 @@ rivals are timed in turn in one run. Evaluations and operations say what the tim
 from __future__ import annotations
 
 import ctypes
+import importlib.util
 import json
 import shutil
 import subprocess
@@ -46,7 +47,8 @@ Row = dict[str, Any]
 def measure(show: Callable[[Row], None] = lambda row: None) -> dict[str, Any]:
     """All rows, each shown as soon as it is there."""
     rows: list[Row] = []
-    for part in (one_trajectory, ensembles, on_gpu, first_results):
+    has_native = importlib.util.find_spec("llvmlite") is not None
+    for part in (one_trajectory, ensembles, on_gpu, first_results) if has_native else (on_gpu,):
         for row in part():
             rows.append(row)
             show(row)
@@ -73,7 +75,7 @@ def _one(system: System, q: Any, v: Any, method: Integrator, name: str) -> Itera
     with tempfile.TemporaryDirectory() as folder:
         if shutil.which("gcc"):
             printed = c_source.compile_c(c_source.time_loop(runner.loop.step), 1, Path(folder))
-            rivals["c"] = lambda: printed(runner.fixed.ctypes.data, runner.carry.copy().ctypes.data, 1, steps)
+            rivals["c"] = lambda: printed(runner.fixed, runner.carry.copy(), 1, steps)
             if name == "quartic" and isinstance(method, DiscreteGradient) and BY_HAND.exists():
                 rivals["c by hand"] = _by_hand(Path(folder), q, v, h, steps)
         rivals["native"] = lambda: advance(
@@ -90,7 +92,7 @@ def _one(system: System, q: Any, v: Any, method: Integrator, name: str) -> Itera
     work = {
         "evaluations per step": float(np.mean(report.iterations[1:])),
         "operations per evaluation": per_evaluation(runner.loop.step),
-        "operations per step": count(runner.loop.step.main),
+        "operations beside": beside(runner.loop.step),
     }
     yield from _rows("one trajectory", name, method, {k: s / scale[k] for k, s in seconds.items()}, work)
 
@@ -99,10 +101,12 @@ def _by_hand(folder: Path, q: np.ndarray, v: np.ndarray, h: float, steps: int) -
     library = folder / "by_hand.so"
     flags = ("-O3", "-march=native", "-fno-math-errno", "-shared", "-fPIC", "-lm")
     subprocess.run(["gcc", str(BY_HAND), "-o", str(library), *flags], check=True)
-    run = ctypes.CDLL(str(library)).run
-    run.restype, run.argtypes = ctypes.c_double, [ctypes.c_void_p, *[ctypes.c_double] * 3, ctypes.c_long]
+    loaded = ctypes.CDLL(str(library))
+    loaded.run.restype = ctypes.c_double
+    loaded.run.argtypes = [ctypes.c_void_p, *[ctypes.c_double] * 3, ctypes.c_long]
+    run = native.Function(loaded.run, loaded)
     z = np.concatenate([q, np.asarray(quartic.frame(jnp.asarray(q), {})).T @ v])
-    return lambda: run(z.copy().ctypes.data, h, 1.0, 1.0, steps)
+    return lambda: run(z.copy(), h, 1.0, 1.0, steps)
 
 
 def ensembles() -> Iterator[Row]:
@@ -124,9 +128,7 @@ def _many(module: Any, method: Integrator, name: str) -> Iterator[Row]:
         if shutil.which("gcc"):
             source = c_source.time_loop(lanes.code.loop.step)
             printed = c_source.compile_c(source, native.lanes(), Path(folder))
-            rivals["c"] = lambda: printed(
-                lanes.fixed.ctypes.data, lanes.full.copy().ctypes.data, groups, steps
-            )
+            rivals["c"] = lambda: printed(lanes.fixed, lanes.full.copy(), groups, steps)
         rivals["native"] = lambda: advance(
             lanes.fixed, lanes.full.copy(), nothing, groups, 0, steps, -1, steps + 1, 0
         )
@@ -222,11 +224,16 @@ def first_results() -> Iterator[Row]:
         began = time.perf_counter()
         runner = NativeRunner(system, method, *start)
         traced = time.perf_counter()
-        for width in (1, native.lanes()):
-            runner.loop.function("advance", width)
-        parts = {"trace and translate": traced - began, "operations": runner.loop.step.operations()}
+        runner.loop.function("advance", 1)
+        scalar = time.perf_counter()
+        runner.loop.function("advance", native.lanes())
+        parts = {
+            "trace and translate": traced - began,
+            "lanes": time.perf_counter() - scalar,
+            "operations": runner.loop.step.operations(),
+        }
         yield {"what": "compile", "system": "quartic", "method": type(method).__name__, "by": "native",
-               "seconds": time.perf_counter() - traced, "parts": parts}  # fmt: skip
+               "seconds": scalar - traced, "parts": parts}  # fmt: skip
 
 
 def per_evaluation(program: Program) -> int:
@@ -237,6 +244,11 @@ def per_evaluation(program: Program) -> int:
         if isinstance(item, Loop) and program.nodes[item.enter].value is True
     ]
     return max(bodies, default=0)
+
+
+def beside(program: Program) -> int:
+    """Operations of a step outside all loops."""
+    return sum(not isinstance(item, Loop) for item in program.main.items)
 
 
 def _rows(what: str, system: str, method: Integrator, seconds: dict[str, float], work: Row) -> Iterator[Row]:

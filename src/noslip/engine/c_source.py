@@ -10,8 +10,8 @@ from __future__ import annotations
 import ctypes
 import subprocess
 from pathlib import Path
-from typing import Any
 
+from noslip.engine.native import Function
 from noslip.engine.program import UNUSED, Block, Dense, Loop, Program
 
 FLAGS = ("-O3", "-march=native", "-ffp-contract=off", "-fno-math-errno", "-shared", "-fPIC", "-lm")
@@ -286,13 +286,13 @@ def time_loop(step: Program) -> str:
     return "\n".join([*source, "}", "}"])
 
 
-def compile_c(source: str, lanes: int, folder: Path) -> Any:
+def compile_c(source: str, lanes: int, folder: Path) -> Function:
     """Compile with gcc and return the function `advance`."""
     path = folder / f"advance{lanes}.c"
     path.write_text(source)
     library = path.with_suffix(".so")
     subprocess.run(["gcc", str(path), "-o", str(library), f"-DLANES={lanes}", *FLAGS], check=True)
-    function = ctypes.CDLL(str(library)).advance
-    function.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64]
-    function.restype = None
-    return function
+    loaded = ctypes.CDLL(str(library))
+    loaded.advance.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64]
+    loaded.advance.restype = None
+    return Function(loaded.advance, loaded)

@@ -7,6 +7,7 @@ same: the ensemble runs such members again by XLA.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -230,7 +231,7 @@ def advance_function(step: Program, after: Program | None, interpret: bool = Fal
             i_out[slot, here] = state[k].astype(jnp.int64)
 
     @jax.jit
-    def call(fixed: Array, numbers: Array, counts: Array, steps: Array) -> tuple[Array, Array]:
+    def compiled(fixed: Array, numbers: Array, counts: Array, steps: Array) -> tuple[Array, Array]:
         members = numbers.shape[1]
         return pl.pallas_call(
             kernel,
@@ -242,5 +243,10 @@ def advance_function(step: Program, after: Program | None, interpret: bool = Fal
             compiler_params=None if interpret else triton.CompilerParams(num_warps=WARPS, num_stages=1),
             interpret=interpret,
         )(fixed, numbers, counts, jnp.asarray(steps, jnp.int32).reshape(1))
+
+    def call(*arguments: Any) -> tuple[Array, Array]:
+        with warnings.catch_warnings():  # JAX 0.11 means to drop Triton; a user can do nothing about it
+            warnings.filterwarnings("ignore", "The Pallas Triton backend is deprecated", DeprecationWarning)
+            return compiled(*arguments)
 
     return call

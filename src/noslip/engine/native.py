@@ -106,7 +106,7 @@ def map_function(program: Program, width: int) -> Any:
     module = Module(w.module([text]))
     pointer = ctypes.c_void_p
     call = module.function("map", pointer, pointer, pointer, ctypes.c_int64)
-    return _Kept(call, module)
+    return Function(call, module)
 
 
 def advance_function(step: Program, after: Program | None, save: Program | None, width: int) -> Any:
@@ -179,7 +179,7 @@ def advance_function(step: Program, after: Program | None, save: Program | None,
     )
     module = Module(w.module([text]))
     call = module.function("advance", *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 6)
-    return _Kept(call, module)
+    return Function(call, module)
 
 
 def _kinds(program: Program | None) -> list[str]:
@@ -237,11 +237,12 @@ def _group(w: Writer, pointer: str, group: str, slots: int) -> str:
     return w.emit(f"getelementptr i8, ptr {pointer}, i64 {offset}")
 
 
-class _Kept:
-    """A function together with the code it points into."""
+class Function:
+    """A function of machine code that takes NumPy arrays for pointers; `owner` holds the code."""
 
-    def __init__(self, call: Any, module: Module):
-        self.call, self.module = call, module
+    def __init__(self, call: Any, owner: Any):
+        self.call, self.owner = call, owner
 
-    def __call__(self, *args: Any) -> None:
-        self.call(*(a.ctypes.data if isinstance(a, np.ndarray) else a for a in args))
+    def __call__(self, *args: Any) -> Any:
+        # the tuple of arguments keeps temporary arrays alive until the call is over
+        return self.call(*(a.ctypes.data if isinstance(a, np.ndarray) else a for a in args))

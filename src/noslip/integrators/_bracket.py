@@ -24,7 +24,7 @@ from noslip.integrators._base import Integrator, Observation, Sum
 if TYPE_CHECKING:
     from noslip.system import System
 
-PAST = 6  # increments that the guess is extrapolated from
+PAST = 5  # increments that the guess is extrapolated from
 EXTRAPOLATION = np.array([(-1) ** k * math.comb(PAST, k + 1) for k in range(PAST)], dtype=float)
 
 

@@ -75,6 +75,10 @@ def displaced(bracket: Bracket, state: ProjectedState, shift: Array) -> Projecte
 
 
 def minimum_norm(W: Array, mu: Array, defect: Array) -> Array:
-    """The mu of least norm with W mu = W mu_old - defect, W being positive semidefinite."""
-    right = W @ (W @ mu - defect)
-    return spd_solve(W @ W + DEPENDENT**2 * jnp.eye(mu.size), right)
+    """The mu of least norm with W mu = W mu_old - defect, W being positive semidefinite.
+
+    Tikhonov's regularisation, iterated once, so that what is not dependent feels its square only.
+    """
+    right, regular = W @ mu - defect, W + DEPENDENT * jnp.eye(mu.size)
+    once = spd_solve(regular, right)
+    return once + spd_solve(regular, right - W @ once)
