@@ -23,11 +23,30 @@ import jax.numpy as jnp
 from noslip import System
 
 
+def pytest_addoption(parser):
+    parser.addoption(
+        "--xla", action="store_true", help="let backend 'auto' be XLA; tests marked native are skipped"
+    )
+
+
+def pytest_configure(config):
+    if config.getoption("--xla"):
+        from noslip.engine import native_loop
+        from noslip.engine.program import TooLarge
+
+        def never(system):
+            raise TooLarge("the tests were told to use XLA")
+
+        native_loop.require_native = never
+
+
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
     """Of a test or module marked `thorough` all cases of each test but the first are slow."""
     seen = set()
     for item in items:
+        if config.getoption("--xla") and item.get_closest_marker("native"):
+            item.add_marker(pytest.mark.skip(reason="about native code"))
         name = item.nodeid.partition("[")[0]
         if item.get_closest_marker("thorough") and name in seen:
             item.add_marker(pytest.mark.slow)

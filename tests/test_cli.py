@@ -132,6 +132,7 @@ def test_integrators_lists_every_integrator_in_both_forms() -> None:
 # ---- run ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.native
 def test_run_prints_the_figures_and_writes_both_files() -> None:
     result = call(*SLEIGH, "--t-end", "2", "--save-every", "5", "-o", "sleigh.nc", "--plot", "sleigh.png")
     assert result.exit_code == 0, result.output
@@ -328,6 +329,7 @@ def test_solver_failure_keeps_the_part_before_it() -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
+@pytest.mark.native
 def test_interruption_keeps_what_was_saved() -> None:
     long_run = (*SLEIGH, "--steps", "2000000000", "--save-every", "1000", "-o", "long.nc")
     process = subprocess.Popen(
@@ -349,6 +351,7 @@ def test_interruption_keeps_what_was_saved() -> None:
     assert [path.name for path in Path().iterdir()] == ["long.nc"]
 
 
+@pytest.mark.native
 def test_interruption_of_a_short_part_reruns_bit_for_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     calls, to = [], NativeRunner.to
 

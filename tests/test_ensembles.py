@@ -11,6 +11,8 @@ from noslip.integrators.reference_flow import ReferenceFlow
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
 from noslip.systems import gearbox, nonholonomic_particle, quartic
 
+pytestmark = pytest.mark.native
+
 MEMBERS = 13  # not a multiple of any number of lanes
 SYSTEM = gearbox.system()
 Q0, V0 = (np.asarray(x) for x in gearbox.typical_state())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -21,6 +22,14 @@ CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
 PYTHON = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
 
 
+@pytest.mark.parametrize("machine", ["cpu", "h200"])
+def test_the_page_of_the_engine_shows_what_was_measured(machine: str) -> None:
+    from noslip.bench.engine import markdown
+
+    measured = json.loads((ROOT / "docs" / "measured" / f"engine_{machine}.json").read_text())
+    assert markdown(measured) in (ROOT / "docs" / "engine.md").read_text()
+
+
 def test_there_is_an_example_of_about_twenty_lines() -> None:
     assert PYTHON
     assert len([line for line in PYTHON[0].splitlines() if line.strip()]) <= 20
@@ -36,7 +45,7 @@ def test_python_example_runs(number: int, tmp_path: Path) -> None:
         assert noslip.load(tmp_path / "particle.nc").success
         assert (tmp_path / "particle.png").is_file()
     else:
-        assert "nonholonomic" in done.stdout
+        assert {1: "nonholonomic", 2: "native"}[number] in done.stdout
 
 
 def test_table_of_methods_is_the_output_of_the_command() -> None:

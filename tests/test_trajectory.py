@@ -32,6 +32,7 @@ def test_runs_that_differ_are_not_equal(particle, particle_state):
     assert one == one
 
 
+@pytest.mark.native
 def test_a_file_names_system_method_and_versions():
     run = simulate(chaplygin_sleigh.system(), VelocityNonholonomic(), *chaplygin_sleigh.typical_state(),
                    step_size=0.1, steps=3)  # fmt: skip

@@ -352,6 +352,7 @@ def _check_targets(output: Path | None, plot: Path | None) -> None:
 
 @bench.command("engine")
 def bench_engine(
+    markdown: Annotated[bool, typer.Option("--markdown", help="As a Markdown table, at the end.")] = False,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all numbers here.")] = None,
 ) -> None:
     """Native code, XLA and the GPU against C printed from the same program, and C written by hand."""
@@ -365,7 +366,9 @@ def bench_engine(
             typer.echo("llvmlite is not here: only the GPU, if there is one, is measured")
         elif shutil.which("gcc") is None:
             typer.echo("gcc is not here: rows of C, and ratios to it, are left out")
-        result = engine.measure(lambda row: typer.echo(_bench_line(row)))
+        result = engine.measure(lambda row: None if markdown else typer.echo(_bench_line(row)))
+        if markdown:
+            typer.echo(engine.markdown(result))
         typer.echo(", ".join(f"{name} {value}" for name, value in result["versions"].items()))
         _write_json(result, json_file)
 

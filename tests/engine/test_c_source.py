@@ -10,7 +10,10 @@ from noslip.engine.native_loop import NativeRunner
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
 from noslip.systems import gearbox
 
-pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is needed for the benchmark alone")
+pytestmark = [
+    pytest.mark.native,
+    pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is needed for the benchmark alone"),
+]
 
 
 def test_printed_c_gives_the_same_bits_in_scalars_and_in_lanes(tmp_path):

@@ -14,6 +14,8 @@ from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
 from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic
 from noslip.systems import gearbox, nonholonomic_particle, quartic
 
+pytestmark = pytest.mark.native
+
 TELLING = {
     ("DiscreteGradient", "gearbox"),
     ("DiscreteLagrangeDAlembert", "appell_hamel_spring"),

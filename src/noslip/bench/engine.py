@@ -40,6 +40,7 @@ from noslip.systems import gearbox, quartic
 METHODS: tuple[Integrator, ...] = (DiscreteGradient(), SemiImplicitDLA(), VelocityNonholonomic())
 STEP = {"quartic": 0.05, "gearbox": 0.1}
 MEMBERS, GPU_MEMBERS, SPREAD = 4096, 2**20, 0.05
+OURS = ("native", "gpu kernel")
 BY_HAND = Path(__file__).parents[3] / "benchmarks" / "quartic.c"
 Row = dict[str, Any]
 
@@ -53,6 +54,22 @@ def measure(show: Callable[[Row], None] = lambda row: None) -> dict[str, Any]:
             rows.append(row)
             show(row)
     return {"benchmark": "engine", "versions": versions(), "rows": rows}
+
+
+def markdown(result: dict[str, Any]) -> str:
+    """The rows as a Markdown table."""
+    head = ("what", "system", "method", "by", "per step and member", "ratio to C", "more")
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    for row in result["rows"]:
+        cost = f"{row['ns']:.4g} ns" if "ns" in row else f"{row['seconds']:.2f} s in all"
+        ratio = f"{row['ratio to c']:.2f}" if "ratio to c" in row else ""
+        more = {**row.get("parts", {}), **(row.get("work", {}) if row["by"] in OURS else {})}
+        if "steps per second" in row:
+            more["steps per second"] = row["steps per second"]
+        cells = (row["what"], row["system"], row["method"], row["by"], cost, ratio,
+                 ", ".join(f"{name} {value:.3g}" for name, value in more.items()))  # fmt: skip
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
 
 
 def one_trajectory() -> Iterator[Row]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from noslip.system import System
 
 PAST = 5  # increments that the guess is extrapolated from
+WILD = 0.25  # an extrapolated increment that differs from the last one by this part of z is not believed
 EXTRAPOLATION = np.array([(-1) ** k * math.comb(PAST, k + 1) for k in range(PAST)], dtype=float)
 
 
@@ -95,7 +96,10 @@ class OnDStar(Integrator):
         return _at(point, Sum.start(t), Sum.start(q), Sum.start(point.rho), energy, d, past, signs, h)
 
     def guess(self, system: System, state: BracketState, h: Array) -> Array:
-        return jnp.tensordot(jnp.asarray(EXTRAPOLATION), state.past, 1)
+        last, ahead = state.past[0], jnp.tensordot(jnp.asarray(EXTRAPOLATION), state.past, 1)
+        # large steps vary too much to be extrapolated
+        wild = jnp.any(jnp.abs(ahead - last) > WILD * state.scale)
+        return jnp.where(wild, last, ahead)
 
     def scale(self, system: System, state: BracketState, guess: Array, h: Array) -> Array:
         return jnp.broadcast_to(state.scale, guess.shape)

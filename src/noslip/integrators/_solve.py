@@ -27,8 +27,8 @@ SETTLED = 2 * EPS  # an increment this small, relative to the scale, changes not
 ACCEPTED = 1e-9  # stagnation above this is not round-off but a failed solve
 FAR = 1e-6  # above this an increment need not shrink from one iteration to the next
 LIMIT = 50  # iterations
-STAGNATED = 1e-12  # below this an increment of a fixed point that no longer shrinks is round-off
-PATIENCE = 8  # evaluations of a fixed point before one that does not shrink ends the iteration
+STAGNATED = 64 * EPS  # below this an increment of a fixed point that no longer shrinks is round-off
+GROWTHS = 8  # that many increments larger than the one before mean that a map does not contract
 LEAST_RATE = 1 / 32  # a measured rate of contraction below this is not relied upon
 
 
@@ -113,23 +113,27 @@ class _Iteration:
 
 
 def _fixed_point(F: Callable[[Array], Array], x0: Array, sizes: Array) -> tuple[Array, Solve]:
-    """Iterate F; where it does not contract, Newton for x - F(x)."""
+    """Iterate F; where it does not contract, or too slowly, Newton for x - F(x)."""
     weights = _weights(x0, sizes)
 
-    def turn(it: _Iteration) -> _Iteration:
+    def turn(carry: tuple[_Iteration, Array]) -> tuple[_Iteration, Array]:
+        it, grown = carry
         x = F(it.x)
-        return _Iteration(x, it.count + 1, _size(x - it.x, weights), it.size)
+        size = _size(x - it.x, weights)
+        return _Iteration(x, it.count + 1, size, it.size), grown + ~(size < it.size)
 
-    def go_on(it: _Iteration) -> Array:
+    def go_on(carry: tuple[_Iteration, Array]) -> Array:
+        it, grown = carry
         # done when the next increment, foreseen from the rate size / before, would change nothing
         ahead = (it.size * it.size > EPS / 2 * it.before) | (it.size * LEAST_RATE > EPS / 2)
         unfinished = (it.size > SETTLED) & ahead
-        # increments may grow for a turn or two before they shrink, and at round-off they jump about
-        shrinking = (it.size < it.before) | ((it.size > 64 * EPS) & (it.count < PATIENCE))
-        return (it.count < 2) | (unfinished & shrinking & (it.count < LIMIT))
+        # increments may grow now and then before they shrink; at round-off that is the end
+        contracting = (grown < GROWTHS) & ((it.size < it.before) | (it.size > STAGNATED))
+        return (it.count < 2) | (unfinished & contracting & (it.count < LIMIT))
 
-    settled = lax.while_loop(go_on, turn, _Iteration(x0, jnp.array(0), jnp.array(1.0), jnp.array(1.0)))
-    failed = ~((settled.size <= STAGNATED) & jnp.isfinite(settled.size))
+    start = _Iteration(x0, jnp.array(0), jnp.array(1.0), jnp.array(1.0))
+    settled, _ = lax.while_loop(go_on, turn, (start, jnp.array(0)))
+    failed = ~((settled.size <= STAGNATED) & (settled.count < LIMIT))
     last, _ = _full_newton(lambda x: x - F(x), x0, settled, x0, failed, weights)
     residual = last.size * jnp.max(sizes + jnp.abs(last.x))  # a bound, which costs nothing per evaluation
     return last.x, _record(last, residual)
