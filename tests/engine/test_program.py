@@ -10,7 +10,7 @@ from native_rows import compiled
 from noslip.engine import native
 from noslip.engine.interpreter import evaluate
 from noslip.engine.lower import translate
-from noslip.engine.program import CannotTranslate, Loop, TooLarge
+from noslip.engine.program import CannotTranslate, Loop, Rolled, TooLarge
 
 X = jax.ShapeDtypeStruct((), float)
 
@@ -56,10 +56,10 @@ def test_a_product_that_feeds_one_sum_is_fused_and_others_are_not():
 
 def test_invariant_work_leaves_the_loop():
     def function(x, y):
-        return lax.fori_loop(0, 100, lambda _, s: s + jnp.sin(y) * x, 0.0)
+        return lax.while_loop(lambda s: s < 100.0, lambda s: s + jnp.sin(y) * x, x)
 
     program = translate(lambda _, a: function(*a), 0.0, (X, X))
-    loop = next(i for i in program.main.items if isinstance(i, Loop) and len(i.body.items) > 1)
+    loop = next(i for i in program.main.items if isinstance(i, Loop) and len(i.params) == 1)
     assert [program.nodes[i].op for i in loop.body.items if isinstance(i, int)].count("add") == 1
     assert not any(program.nodes[i].op in ("mul", "fma") for i in loop.body.items if isinstance(i, int))
 
@@ -86,6 +86,15 @@ def test_values_that_only_the_loop_needs_do_not_come_out_of_it():
     program = translate(lambda _, x: function(x), 0.0, X)
     loop = next(i for i in program.main.items if isinstance(i, Loop))
     assert sum(r >= 0 for r in loop.results) == 1
+
+
+def test_a_scan_that_grows_stays_a_loop():
+    def function(x):
+        return lax.map(lambda e: jnp.sin(x * e) / (1 + x @ e), jnp.eye(30))
+
+    program = translate(lambda _, x: function(x), 0.0, jax.ShapeDtypeStruct((30,), float))
+    assert any(isinstance(i, Rolled) for i in program.main.items)
+    assert program.size() < program.operations() / 5
 
 
 def test_an_operation_that_is_not_known_names_itself():
@@ -118,6 +127,15 @@ FUNCTIONS = {
     "cond": lambda x: lax.cond(x[0] > 0, lambda y: y * 2, lambda y: y - 1, x),
     "switch": lambda x: lax.switch(jnp.argmax(x[:3]), [lambda y: y, lambda y: -y, lambda y: y * y], x),
     "scan": lambda x: lax.scan(lambda c, y: (c * 0.5 + y, c - y), 1.0, x)[1],
+    "scan over a table": lambda x: lax.scan(
+        lambda c, y: (c + jnp.tanh(y) * c, jnp.stack([c, y * c])), 1.0, jnp.tile(x, 60), reverse=True
+    )[1],
+    "map over constants": lambda x: lax.map(lambda e: jnp.cos(x * e) @ jnp.cos(x + e), jnp.eye(5)).sum() + x,
+    "jacobian by columns": lambda x: (
+        lax.map(
+            lambda e: jax.jvp(lambda y: jnp.sin(y) * jnp.sum(y**3) / (1 + y @ y), (x,), (e,))[1], jnp.eye(5)
+        ).T
+    ),
     "long scan": lambda x: lax.scan(lambda c, _: (c * 0.9 + 0.1, None), x, None, length=200)[0],
     "nested loops": lambda x: lax.fori_loop(
         0, 3, lambda i, y: lax.while_loop(lambda z: jnp.sum(z) < 5, lambda z: z + 1 + i, y) * 0.5, x

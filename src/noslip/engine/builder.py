@@ -12,9 +12,9 @@ import struct
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from noslip.engine.program import Block, Dense, Loop, Node, TooLarge, uses, walk
+from noslip.engine.program import Block, Dense, Loop, Node, Rolled, TooLarge, uses, walk
 
-LIMIT = 60_000  # operations; larger programs are XLA's
+LIMIT = 30_000  # operations written down; larger programs take LLVM many seconds and are XLA's
 COMMUTATIVE = {"add", "mul", "and", "or", "xor", "eq", "ne", "max", "min", "iadd", "imul"}
 KINDS = {"f": float, "i": int, "b": bool}
 
@@ -358,8 +358,7 @@ class Builder:
             return list(inits)
         varying, floor = set(range(len(inits))), self.floor
         while True:
-            mark, constants = len(self.nodes), dict(self.constants)
-            lengths = [(len(b.items), dict(b.known)) for b in self.blocks]
+            state = self.snapshot()
             before, block = Block(), Block()
             self.blocks += [before, block]
             if self.value(enter) is None:
@@ -375,11 +374,7 @@ class Builder:
             if not fixed:
                 break
             varying -= fixed  # translate once more, now that these are known to be invariant
-            del self.nodes[mark:]
-            self.constants = constants
-            for old, (length, known) in zip(self.blocks, lengths, strict=True):
-                del old.items[length:]
-                old.known = known
+            self.restore(state)
         order = sorted(varying)
         carried = [[x[i] for i in order] for x in (params, inits, outs)]
         home = max(floor, *self._homes((before, block), [enter, again, *carried[1], *carried[2]]))
@@ -388,6 +383,57 @@ class Builder:
         self.blocks[home].items.append(loop)
         found = dict(zip(order, results, strict=True))
         return [found.get(i, init) for i, init in enumerate(inits)]
+
+    def rolled(
+        self,
+        length: int,
+        inits: Sequence[int],
+        tables: Sequence[Sequence[int]],
+        body: Callable[[list[int], list[int]], tuple[list[int], list[int]]],
+    ) -> tuple[list[int], list[list[int]]]:
+        """Carry `inits` through body(carry, entry k of each table) -> (carry, what to stack) for every k."""
+        block = Block()
+        self.blocks.append(block)
+        home = len(self.blocks) - 1
+        params = [self.input(self.nodes[a].kind, home) for a in inits]
+        reads = [self.input(self.nodes[table[0]].kind, home) for table in tables]
+        outs, writes = body(params, reads)
+        self.blocks.pop()
+        used = [*inits, *outs, *writes, *(a for table in tables for a in table)]
+        home = max(self.floor, *self._homes((block,), used))
+        results = [self._append(Node("result", (), self.nodes[a].kind, home)) for a in inits]
+        stacked = [
+            [self._append(Node("result", (), self.nodes[a].kind, home)) for _ in range(length)]
+            for a in writes
+        ]
+        self.blocks[home].items.append(
+            Rolled(
+                length,
+                params,
+                list(inits),
+                list(map(list, tables)),
+                reads,
+                block,
+                outs,
+                writes,
+                results,
+                stacked,
+            )
+        )
+        return results, stacked
+
+    def snapshot(self) -> Any:
+        """All that translating on may change."""
+        blocks = [(block, len(block.items), dict(block.known)) for block in self.blocks]
+        return len(self.nodes), dict(self.constants), blocks
+
+    def restore(self, state: Any) -> None:
+        """Forget what was translated since the snapshot."""
+        mark, self.constants, blocks = state
+        del self.nodes[mark:]
+        for block, length, known in blocks:
+            del block.items[length:]
+            block.known = known
 
     def _homes(self, inner: Sequence[Block], more: Sequence[int]) -> Iterator[int]:
         """The blocks, outside a loop, that compute what the loop uses."""

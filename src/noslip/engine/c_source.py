@@ -12,7 +12,7 @@ import subprocess
 from pathlib import Path
 
 from noslip.engine.native import Function
-from noslip.engine.program import UNUSED, Block, Dense, Loop, Program
+from noslip.engine.program import UNUSED, Block, Dense, Loop, Program, Rolled
 
 FLAGS = ("-O3", "-march=native", "-ffp-contract=off", "-fno-math-errno", "-shared", "-fPIC", "-lm")
 
@@ -199,6 +199,8 @@ class _Printer:
         for item in block.items:
             if isinstance(item, Loop):
                 self.loop(item)
+            elif isinstance(item, Rolled):
+                self.rolled(item)
             elif isinstance(item, Dense):
                 self.dense(item)
             else:
@@ -237,6 +239,30 @@ class _Printer:
         for param, _, _, result in rows:
             if result != UNUSED:
                 self.given[result] = f"{self.prefix}{param}"
+
+    def rolled(self, item: Rolled) -> None:
+        nodes, lines, mark = self.program.nodes, self.lines, len(self.lines)
+        for param, init in zip(item.params, item.inits, strict=True):
+            self.declare(param, self.name(init))
+        for j, table in enumerate(item.tables):
+            kind, entries = TYPES[nodes[table[0]].kind], ", ".join(self.name(a) for a in table)
+            lines.append(f"{kind} table{mark}_{j}[{item.length}] = {{{entries}}};")
+        for j, write in enumerate(item.writes):
+            lines.append(f"{TYPES[nodes[write].kind]} stack{mark}_{j}[{item.length}];")
+        lines.append(f"for (int k{mark} = 0; k{mark} < {item.length}; k{mark}++) {{")
+        for j, read in enumerate(item.reads):
+            self.declare(read, f"table{mark}_{j}[k{mark}]")
+        self.block(item.body)
+        for j, write in enumerate(item.writes):
+            lines.append(f"stack{mark}_{j}[k{mark}] = {self.name(write)};")
+        for k, (param, out) in enumerate(zip(item.params, item.outs, strict=True)):
+            lines.append(f"{TYPES[nodes[param].kind]} next{k} = {self.name(out)};")
+        lines.extend(f"{self.prefix}{param} = next{k};" for k, param in enumerate(item.params))
+        lines.append("}")
+        for result, param in zip(item.results, item.params, strict=True):
+            self.given[result] = f"{self.prefix}{param}"
+        for j, column in enumerate(item.stacked):
+            self.given.update((node, f"stack{mark}_{j}[{k}]") for k, node in enumerate(column))
 
     def dense(self, item: Dense) -> None:
         array, rows = f"array{item.results[0]}", item.size[0]

@@ -19,7 +19,7 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 
 from noslip.engine.elementary import MAGIC
-from noslip.engine.program import UNUSED, Block, CannotTranslate, Dense, Loop, Program
+from noslip.engine.program import UNUSED, Block, CannotTranslate, Dense, Loop, Program, Rolled
 
 BLOCK = 32  # members per block: one warp, so that the end of a loop is agreed upon without a barrier
 WARPS = 1
@@ -103,6 +103,8 @@ class _Kernel:
         for item in block.items:
             if isinstance(item, Loop):
                 self.loop(item)
+            elif isinstance(item, Rolled):
+                self.written_out(item)
             elif isinstance(item, Dense):
                 self.dense(item)
             else:
@@ -145,6 +147,17 @@ class _Kernel:
         out = lax.while_loop(any_active, turn, (enter, *inits))
         self.values = kept
         self.values.update((r, v) for r, v in zip(loop.results, out[1:], strict=True) if r != UNUSED)
+
+    def written_out(self, item: Rolled) -> None:
+        """A kernel has no tables: the turns of a rolled loop one after the other."""
+        x = [self.value(i) for i in item.inits]
+        for k in range(item.length):
+            self.values.update(zip(item.params, x, strict=True))
+            self.values.update((r, self.value(t[k])) for r, t in zip(item.reads, item.tables, strict=True))
+            self.write(item.body)
+            x = [self.value(o) for o in item.outs]
+            self.values.update((s[k], self.value(w)) for s, w in zip(item.stacked, item.writes, strict=True))
+        self.values.update(zip(item.results, x, strict=True))
 
     def dense(self, item: Dense) -> None:
         """Gauss-Jordan in registers; a better pivot row changes places as it is met."""

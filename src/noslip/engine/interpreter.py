@@ -16,7 +16,7 @@ import numpy as np
 
 from noslip.engine.elementary import FUNCTIONS
 from noslip.engine.lower import translate
-from noslip.engine.program import UNUSED, Block, Dense, Loop, Program
+from noslip.engine.program import UNUSED, Block, Dense, Loop, Program, Rolled
 from noslip.engine.table import Table
 
 ROWS = 4096  # rows at a time, so that everything stays in the cache
@@ -65,6 +65,8 @@ class _Run:
         for item in block.items:
             if isinstance(item, Loop):
                 self.loop(item)
+            elif isinstance(item, Rolled):
+                self.rolled(item)
             elif isinstance(item, Dense):
                 self.dense(item)
             else:
@@ -81,6 +83,16 @@ class _Run:
             x = [np.where(active, self.value(o), old) for o, old in zip(loop.outs, x, strict=True)]
             active = np.logical_and(active, self.value(loop.again))
         self.values.update((r, v) for r, v in zip(loop.results, x, strict=True) if r != UNUSED)
+
+    def rolled(self, item: Rolled) -> None:
+        x = [self.value(i) for i in item.inits]
+        for k in range(item.length):
+            self.values.update(zip(item.params, x, strict=True))
+            self.values.update((r, self.value(t[k])) for r, t in zip(item.reads, item.tables, strict=True))
+            self.block(item.body)
+            x = [self.value(o) for o in item.outs]
+            self.values.update((s[k], self.value(w)) for s, w in zip(item.stacked, item.writes, strict=True))
+        self.values.update(zip(item.results, x, strict=True))
 
     def dense(self, item: Dense) -> None:
         n = item.size[0]

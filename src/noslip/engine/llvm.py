@@ -11,7 +11,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from noslip.engine.program import UNUSED, Block, Dense, Loop, Node, Program
+from noslip.engine.program import UNUSED, Block, Dense, Loop, Node, Program, Rolled
 from noslip.engine.routines import ROUTINES
 
 SCALAR = {"f": "double", "i": "i64", "b": "i1"}
@@ -106,6 +106,8 @@ class Writer:
         for item in block.items:
             if isinstance(item, Loop):
                 self.loop(item)
+            elif isinstance(item, Rolled):
+                self.rolled(item)
             elif isinstance(item, Dense):
                 self.dense(item)
             else:
@@ -219,6 +221,65 @@ class Writer:
                 continue
             skipped = "" if always else f"[ {i}, %{origin} ], "
             self.names[r] = self.emit(f"phi {self.type(k)} {skipped}[ {o}, %{end} ]")
+
+    def rolled(self, item: Rolled) -> None:
+        """A counted loop; tables of constants are data of the module, all else is on the stack."""
+        nodes = self.program.nodes
+        inits = [self.name(a) for a in item.inits]
+        tables = [self.table(table) for table in item.tables]
+        arrays = [self.stack(nodes[a].kind, item.length) for a in item.writes]
+        origin = self.label
+        body, leave = self.fresh("body"), self.fresh("leave")
+        self.line(f"br label %{body}")
+        self.start(body)
+        place_of_phis = len(self.lines)
+        k, params = "%" + self.fresh("k"), ["%" + self.fresh("p") for _ in item.params]
+        self.names.update(zip(item.params, params, strict=True))
+        for read, (pointer, constant) in zip(item.reads, tables, strict=True):
+            self.names[read] = self.entry(pointer, k, nodes[read].kind, constant)
+        self.block(item.body)
+        for array, write in zip(arrays, item.writes, strict=True):
+            t = self.type(nodes[write].kind)
+            at = self.emit(f"getelementptr {t}, ptr {array}, i64 {k}")
+            self.line(f"store {t} {self.name(write)}, ptr {at}, align 8")
+        outs, after = [self.name(o) for o in item.outs], self.emit(f"add nsw i64 {k}, 1")
+        phis = [f"  {k} = phi i64 [ 0, %{origin} ], [ {after}, %{self.label} ]"]
+        for p, a, i, o in zip(params, item.params, inits, outs, strict=True):
+            phis.append(f"  {p} = phi {self.type(nodes[a].kind)} [ {i}, %{origin} ], [ {o}, %{self.label} ]")
+        self.lines[place_of_phis:place_of_phis] = phis
+        again = self.emit(f"icmp slt i64 {after}, {item.length}")
+        self.line(f"br i1 {again}, label %{body}, label %{leave}")
+        self.start(leave)
+        self.names.update(zip(item.results, outs, strict=True))
+        for array, column in zip(arrays, item.stacked, strict=True):
+            for row, node in enumerate(column):
+                self.names[node] = self.entry(array, str(row), nodes[node].kind, False)
+
+    def table(self, values: list[int]) -> tuple[str, bool]:
+        """Where the entries of a table lie, and whether they are constants of the module."""
+        made = [self.program.nodes[a] for a in values]
+        kind = made[0].kind
+        if all(node.value is not None for node in made):
+            name, scalar = "@" + self.fresh("table"), Writer(1)
+            entries = ", ".join(f"{SCALAR[kind]} {scalar.literal(node.value)}" for node in made)
+            self.declared.add(f"{name} = private constant [{len(made)} x {SCALAR[kind]}] [{entries}]")
+            return name, True
+        array, t = self.stack(kind, len(values)), self.type(kind)
+        for k, a in enumerate(values):
+            at = self.emit(f"getelementptr {t}, ptr {array}, i64 {k}")
+            self.line(f"store {t} {self.name(a)}, ptr {at}, align 8")
+        return array, False
+
+    def entry(self, pointer: str, k: str, kind: str, constant: bool) -> str:
+        """Entry k of a table; a constant is the same in every lane."""
+        t = SCALAR[kind] if constant else self.type(kind)
+        at = self.emit(f"getelementptr {t}, ptr {pointer}, i64 {k}")
+        value = self.emit(f"load {t}, ptr {at}, align 8")
+        if not constant or self.lanes == 1:
+            return value
+        wide, zeros = self.type(kind), f"<{self.lanes} x i32> zeroinitializer"
+        one = self.emit(f"insertelement {wide} poison, {t} {value}, i32 0")
+        return self.emit(f"shufflevector {wide} {one}, {wide} poison, {zeros}")
 
     # ---- dense solves -----------------------------------------------------------------------------
     def stack(self, kind: str, size: int = 1) -> str:

@@ -21,7 +21,7 @@ from noslip.engine.elementary import FUNCTIONS
 from noslip.engine.moves import Moves, Nodes, kind_of
 from noslip.engine.program import Block, CannotTranslate, Program, TooLarge, finish
 
-ROLLED = 64  # turns of a scan above which it is not written out
+ROLLED = 600  # operations above which a scan is not written out turn by turn
 
 
 def translate(
@@ -56,8 +56,8 @@ def translate(
     outputs = lower.jaxpr(jaxpr, arrays)
     flat = [int(x) for out in outputs for x in np.ravel(out)]
     program = finish(builder.nodes, builder.blocks, numbers, first, flat, shape)
-    if program.operations() > limit:
-        raise TooLarge(f"the step has {program.operations()} scalar operations, over {limit}")
+    if program.size() > limit:
+        raise TooLarge(f"the step has {program.size()} scalar operations, over {limit}")
     return program
 
 
@@ -192,33 +192,50 @@ class _Lower(Moves):
         return _unravel(self.b.loop(_ravel(inits), condition, body), shapes)
 
     def _scan(self, eqn: Any, *args: Nodes) -> list[Nodes]:
+        """Written out turn by turn where that stays small, rolled otherwise."""
         p = eqn.params
         n, m, length = p["num_consts"], p["num_carry"], p["length"]
         consts, carry, xs = args[:n], list(args[n : n + m]), args[n + m :]
+        order = list(range(length))[:: -1 if p["reverse"] else 1]
+        state, before = self.b.snapshot(), len(self.b.nodes)
         ys: list[list[Nodes]] = []
-        if length > ROLLED and not xs and len(eqn.outvars) == m:
-            return self._counted(p["jaxpr"], consts, carry, length)
-        order = range(length)[:: -1 if p["reverse"] else 1]
-        for k in order:
+        for turn, k in enumerate(order):
             outs = self.jaxpr(p["jaxpr"], [*consts, *carry, *(x[k] for x in xs)])
             carry = outs[:m]
             ys.append(outs[m:])
+            if (len(self.b.nodes) - before) / (turn + 1) * length > ROLLED and length > 2:
+                self.b.restore(state)
+                return self._rolled_scan(p["jaxpr"], consts, list(args[n : n + m]), xs, order)
         ys = ys[:: -1 if p["reverse"] else 1]
         stacked = [np.stack(column) for column in zip(*ys, strict=True)]
         return [*carry, *stacked]
 
-    def _counted(
-        self, jaxpr: ClosedJaxpr, consts: Sequence[Nodes], carry: list[Nodes], length: int
+    def _rolled_scan(
+        self,
+        jaxpr: ClosedJaxpr,
+        consts: Sequence[Nodes],
+        carry: list[Nodes],
+        xs: Sequence[Nodes],
+        order: list[int],
     ) -> list[Nodes]:
-        shapes, b = [x.shape for x in carry], self.b
-        end = b.const(length)
+        shapes, rows = [c.shape for c in carry], [x.shape[1:] for x in xs]
+        tables = [[int(a) for a in column] for x in xs for column in x[order].reshape(len(order), -1).T]
+        y_shapes: list[Any] = []
 
-        def body(x: list[int]) -> list[int]:
-            outs = self.jaxpr(jaxpr, [*consts, *_unravel(x[1:], shapes)])
-            return [b.add(x[0], b.const(1)), *_ravel(outs)]
+        def body(params: list[int], entry: list[int]) -> tuple[list[int], list[int]]:
+            outs = self.jaxpr(jaxpr, [*consts, *_unravel(params, shapes), *_unravel(entry, rows)])
+            y_shapes[:] = [y.shape for y in outs[len(shapes) :]]
+            return _ravel(outs[: len(shapes)]), _ravel(outs[len(shapes) :])
 
-        results = b.loop([b.const(0), *_ravel(carry)], lambda x: b.compare("lt", x[0], end), body)
-        return _unravel(results[1:], shapes)
+        results, stacked = self.b.rolled(len(order), _ravel(carry), tables, body)
+        back = np.argsort(order)
+        columns = [np.array(column, dtype=np.int64)[back] for column in stacked]
+        ys, first = [], 0
+        for shape in y_shapes:
+            size = math.prod(shape)
+            ys.append(np.stack(columns[first : first + size], axis=-1).reshape(len(order), *shape))
+            first += size
+        return [*_unravel(results, shapes), *ys]
 
     # ---- the rest ---------------------------------------------------------------------------------
     def _select_n(self, eqn: Any, which: Nodes, *cases: Nodes) -> Nodes:

@@ -78,6 +78,9 @@ class Moves:
     def _stack(self, eqn: Any, *xs: Nodes) -> Nodes:
         return np.stack(xs, axis=eqn.params["axis"])
 
+    def _tile(self, eqn: Any, x: Nodes) -> Nodes:
+        return np.tile(x, eqn.params["reps"])
+
     def _unstack(self, eqn: Any, x: Nodes) -> list[Nodes]:
         axis = eqn.params["axis"]
         return [np.take(x, k, axis) for k in range(x.shape[axis])]

@@ -59,6 +59,25 @@ class Loop:
 
 
 @dataclass(slots=True)
+class Rolled:
+    """for k in range(length): `body`, which reads entry k of tables, carries values, and writes entry k.
+
+    Table j is the list tables[j], read as the node reads[j]; the values of writes[j] end up as stacked[j].
+    """
+
+    length: int
+    params: list[int]
+    inits: list[int]
+    tables: list[list[int]]
+    reads: list[int]
+    body: Block
+    outs: list[int]
+    writes: list[int]
+    results: list[int]
+    stacked: list[list[int]]
+
+
+@dataclass(slots=True)
 class Dense:
     """A call of a rolled linear-algebra routine on a small array."""
 
@@ -87,14 +106,22 @@ class Program:
         """How many scalar operations one pass through every block costs."""
         return count(self.setup) + count(self.main)
 
+    def size(self) -> int:
+        """How many scalar operations are written down; what is rolled counts once."""
+        return count(self.setup, rolled=1) + count(self.main, rolled=1)
 
-def count(block: Block) -> int:
+
+def count(block: Block, rolled: int = 0) -> int:
+    """Operations of a block, those of rolled parts as often as they run, or `rolled` times."""
     total = 0
     for item in block.items:
         if isinstance(item, Loop):
-            total += count(item.before) + count(item.body)
+            total += count(item.before, rolled) + count(item.body, rolled)
+        elif isinstance(item, Rolled):
+            total += (rolled or item.length) * count(item.body, rolled)
+            total += rolled * sum(map(len, item.stacked))
         elif isinstance(item, Dense):
-            total += item.size[0] ** 2 * item.size[-1]
+            total += rolled * len(item.inputs) or item.size[0] ** 2 * item.size[-1]
         else:
             total += 1
     return total
@@ -106,6 +133,7 @@ def walk(block: Block) -> Iterator[Any]:
         yield item
         if isinstance(item, Loop):
             yield from walk(item.before)
+        if isinstance(item, Loop | Rolled):
             yield from walk(item.body)
 
 
@@ -113,6 +141,8 @@ def uses(nodes: list[Node], item: Any) -> Sequence[int]:
     """The values that an item reads, those inside the body of a loop excepted."""
     if isinstance(item, Loop):
         return [item.enter, *item.inits, *item.outs, item.again]
+    if isinstance(item, Rolled):
+        return [*item.inits, *item.outs, *item.writes, *(a for table in item.tables for a in table)]
     if isinstance(item, Dense):
         return item.inputs
     return nodes[item].args
@@ -151,11 +181,20 @@ def _mark(nodes: list[Node], block: Block, needed: set[int]) -> None:
                         needed.update((param, init, out))
                 _mark(nodes, item.body, needed)
                 _mark(nodes, item.before, needed)
+        elif isinstance(item, Rolled):
+            if not needed.isdisjoint(made(item)):
+                needed.update(uses(nodes, item))
+                _mark(nodes, item.body, needed)
         elif isinstance(item, Dense):
             if not needed.isdisjoint(item.results):
                 needed.update(item.inputs)
         elif item in needed:
             needed.update(nodes[item].args)
+
+
+def made(item: Rolled) -> list[int]:
+    """All values that come out of a rolled loop."""
+    return [*item.results, *(a for table in item.stacked for a in table)]
 
 
 def _carried(loop: Loop) -> list[tuple[int, int, int, int]]:
@@ -170,6 +209,9 @@ def _sweep(block: Block, needed: set[int]) -> None:
             item.params, item.inits, item.outs, item.results = map(list, zip(*rows, strict=True))
             item.results = [r if r in needed else UNUSED for r in item.results]
             _sweep(item.before, needed)
+            _sweep(item.body, needed)
+            kept.append(item)
+        elif isinstance(item, Rolled) and not needed.isdisjoint(made(item)):
             _sweep(item.body, needed)
             kept.append(item)
         elif (isinstance(item, Dense) and not needed.isdisjoint(item.results)) or (
@@ -200,7 +242,9 @@ def _fuse(program: Program) -> None:
                 visit(item.before)
                 visit(item.body)
                 continue
-            if isinstance(item, Dense):
+            if isinstance(item, Rolled):
+                visit(item.body)
+            if isinstance(item, Rolled | Dense):
                 continue
             node = nodes[item]
             if node.op not in ("add", "sub"):

@@ -179,7 +179,9 @@ def _full_newton(
     ) -> tuple[_Iteration, Array]:
         def turn(carry: tuple[_Iteration, Array]) -> tuple[_Iteration, Array]:
             it, r = carry[0], f(carry[0].x)
-            dx = linear.solve(jax.jacfwd(f)(it.x), r)
+            # column by column: this is rarely run, so it is kept small instead of quick
+            columns = lax.map(lambda e: jax.jvp(f, (it.x,), (e,))[1], jnp.eye(it.x.size))
+            dx = linear.solve(columns.T, r)
             return _Iteration(it.x - dx, it.count + 1, _size(dx, weights), it.size), r
 
         def go_on(carry: tuple[_Iteration, Array]) -> Array:

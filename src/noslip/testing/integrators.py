@@ -88,7 +88,7 @@ def check_order(integrator: Integrator, case: Case, t_end: float = 2.0) -> None:
     if integrator.exact:
         return
     p = integrator.order
-    steps = (80, 160, 320) if p == 1 else (40, 80, 160)
+    steps: tuple[int, ...] = (80, 160, 320) if p == 1 else (40, 80, 160)
     for _ in range(3):  # high orders reach the floor soon, so they are measured with longer steps
         measured = diagnostics.measured_order(
             case.system, integrator, case.q0, case.v0, t_end=t_end, steps=steps
