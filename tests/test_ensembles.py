@@ -1,5 +1,6 @@
 """Ensembles: a member equals its single run, whatever varies; observables, failures, bad input."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -160,6 +161,10 @@ def test_a_member_that_fails_in_the_kernel_is_run_again(monkeypatch):
         ({"parameters": {"epsilon": EPSILON * np.nan}}, "parameter 'epsilon' must be finite"),
         ({"observables": ("enrgy",)}, "unknown observable 'enrgy'; did you mean 'energy'"),
         ({"save_every": 0}, "`save_every` must be a whole number"),
+        ({"threads": 0}, "`threads` must be a whole number >= 1"),
+        ({"step_size": "a"}, "`step_size` must be real numbers"),
+        ({"t0": [0.0, 1.0]}, "`t0` must have shape ()"),
+        ({"observables": {"a": lambda q, v, p: q}}, "observable 'a' must be a real number, but float64 (3,)"),
         ({"t_end": 1.0}, "exactly one of `steps` and `t_end`"),
         ({"step_size": -1.0}, "`step_size` must be positive"),
     ],
@@ -186,6 +191,14 @@ def test_states_off_the_constraint_and_wrong_shapes_are_named():
         ensemble(SYSTEM, SemiImplicitDLA(), bad, V0S, step_size=0.1, steps=1)
     with pytest.raises(ValueError, match="unknown statistic 'median'"):
         Observable("energy", ("median",))
+    with pytest.raises(TypeError, match="an observable must have a name"):
+        run(observables=[Observable("energy", ["max"])])
+    with pytest.raises(TypeError, match="`observables` must be a list or a mapping"):
+        run(observables=Observable("energy"))
+    with pytest.raises(TypeError, match="`parameters` must be a mapping"):
+        run(parameters=[1])
+    with pytest.raises(ValueError, match="ensemble cannot run traced arguments"):
+        jax.jit(lambda q: ensemble(SYSTEM, SemiImplicitDLA(), q, V0S, step_size=0.1, steps=1).q)(Q0S)
     with pytest.raises(ValueError, match="runs one trajectory at a time"):
         ensemble(SYSTEM, ReferenceFlow(), Q0S, V0S, step_size=0.1, steps=1)
 

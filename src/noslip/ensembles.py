@@ -9,16 +9,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
-from noslip._inputs import check_members, check_run, refuse_inadmissible, whole, whole_steps
+from noslip._inputs import as_floats, check_members, check_run, refuse_inadmissible, whole, whole_steps
 from noslip.engine.members import STATISTICS, GpuMembers, Inputs, Member, NativeMembers, Row, XlaMembers
 from noslip.engine.program import CannotTranslate, TooLarge
 from noslip.errors import Interrupted, SolveFailed, unknown_name
 from noslip.integrators._base import Integrator
 from noslip.integrators._solve import Status
 from noslip.simulate import Meter, Progress, on_cpu, run_info
-from noslip.system import System
+from noslip.system import System, is_traced
 from noslip.trajectory import RunInfo
 
 if TYPE_CHECKING:
@@ -41,8 +42,8 @@ class Observable:
     statistics: tuple[str, ...] = ("max", "mean", "variance")
 
     def __post_init__(self) -> None:
-        if isinstance(self.statistics, str):
-            object.__setattr__(self, "statistics", (self.statistics,))
+        given = (self.statistics,) if isinstance(self.statistics, str) else tuple(self.statistics)
+        object.__setattr__(self, "statistics", given)
         for name in self.statistics:
             if name not in STATISTICS:
                 raise ValueError(unknown_name("statistic", name, STATISTICS))
@@ -54,7 +55,8 @@ class Observable:
 class Ensemble:
     """Saved states of all members, member first; `status` is 0 where every solve succeeded.
 
-    After a failure a member's states are NaN and `failed_step` says where it stopped.
+    After a failure a member's states are NaN and `failed_step` says where it stopped. A member's states and
+    multipliers have the bits of its single run; its energies may differ from that in the last one.
     """
 
     t: np.ndarray
@@ -145,24 +147,34 @@ def ensemble(
     """
     if not isinstance(system, System):
         raise TypeError(f"`system` must be a System, but {system!r} was provided")
+    if is_traced(system, q0s, v0s, step_size, t0, parameters):
+        raise ValueError("ensemble cannot run traced arguments (grad, jit, vmap); use jax.vmap of simulate")
+    if not isinstance(parameters, Mapping | None):
+        raise TypeError(f"`parameters` must be a mapping of names to values, but {parameters!r} was provided")
+    h, start = (as_floats(name, x, (), False) for name, x in (("step_size", step_size), ("t0", t0)))
+    threads = None if threads is None else whole("threads", threads, 1)
     q, v, shared, varying, members = check_members(system, q0s, v0s, parameters or {})
     system = system.with_parameters(shared)
-    steps = whole_steps(steps, t_end, np.float64(t0), np.float64(step_size))
+    steps = whole_steps(steps, t_end, start, h)
     every = max(steps, 1) if save_every is None else whole("save_every", save_every, 1)
     watch = _watch(system, observables)
-    initial = (q, v, np.float64(t0))
-    inputs = Inputs(system, varying, step_size, initial, members)
+    initial = (q, v, start)
+    inputs = Inputs(system, varying, h, initial, members)
     first = system.with_parameters({name: x[0] for name, x in varying.items()})
     q0, v0 = (np.broadcast_to(x, (members, system.n))[0] for x in (q, v))
     with on_cpu():
-        check_run(first, integrator, q0, v0, initial[2], np.float64(step_size), backend, members=members)
+        check_run(first, integrator, q0, v0, start, h, backend, members=members)
         refuse_inadmissible(system, q, v, varying, members)
     runner = _runner(Member(integrator, watch), inputs, backend, threads)
     rows, marks, interrupted = _drive(runner, steps, every, progress)
-    info = run_info(first, integrator, t0, step_size, steps, every, runner.backend)
-    result = _result(runner, rows, marks, info, watch, varying, integrator, t0, step_size)
+    info = run_info(first, integrator, start, h, steps, every, runner.backend)
+    result = _result(runner, rows, marks, info, watch, varying, integrator, float(start), float(h))
     if interrupted:
-        raise Interrupted(f"interrupted after step {marks[-1]} of {steps}; `trajectory` holds them", result)
+        raise Interrupted(
+            f"interrupted after step {runner.reached} of {steps}; `trajectory` holds the rows up to step "
+            f"{marks[-1]} and statistics up to step {runner.reached}",
+            result,
+        )
     if throw and not result.success:
         raise SolveFailed(_failure(result), result)
     return result
@@ -172,11 +184,12 @@ def _watch(system: System, observables: Any) -> tuple[Any, ...]:
     """The observables as (name, function, statistics), first integrals looked up."""
     if observables is None:
         return ()
-    if isinstance(observables, str):
-        raise TypeError(
-            f"`observables` must be a list or a mapping, but the string '{observables}' was provided"
-        )
+    if isinstance(observables, str) or not isinstance(observables, Mapping | Sequence):
+        raise TypeError(f"`observables` must be a list or a mapping, but {observables!r} was provided")
     given = observables if isinstance(observables, Mapping) else {name: name for name in observables}
+    for name in given:
+        if not isinstance(name, str):
+            raise TypeError(f"an observable must have a name, but {name!r} was provided; give a mapping")
     watch = []
     for name, what in given.items():
         item = what if isinstance(what, Observable) else Observable(what)
@@ -186,8 +199,19 @@ def _watch(system: System, observables: Any) -> tuple[Any, ...]:
                 known = (*BUILT_IN, *system.first_integrals)
                 raise ValueError(unknown_name("observable", function, known))
             function = system.first_integrals[function]
+        if callable(function):
+            _require_number(name, function, system)
         watch.append((name, function, item.statistics))
     return tuple(watch)
+
+
+def _require_number(name: str, function: Callable[..., Any], system: System) -> None:
+    x = jax.ShapeDtypeStruct((system.n,), float)
+    shape = jax.eval_shape(lambda q, v, p: jnp.asarray(function(q, v, p)), x, x, dict(system.parameters))
+    if shape.shape != () or shape.dtype.kind not in "fib":
+        raise ValueError(
+            f"observable '{name}' must be a real number, but {shape.dtype} {shape.shape} was returned"
+        )
 
 
 def _runner(member: Member, inputs: Inputs, backend: str, threads: int | None) -> Any:
@@ -225,10 +249,10 @@ def _drive(runner: Any, steps: int, every: int, progress: Any) -> tuple[list[Row
                 rate = (stop - done) / (time.perf_counter() - began)
                 piece = max(1, min(8 * piece, int(rate * SECONDS_PER_CALL) + 1))
                 done = stop
-                show(done, steps)
                 if done == target:
                     rows.append(runner.row())
                     marks.append(done)
+                show(done, steps)
         except KeyboardInterrupt:
             return rows, marks, True
     return rows, marks, False

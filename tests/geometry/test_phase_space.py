@@ -71,6 +71,7 @@ def test_the_perturbed_motion_reproduces_the_run_from_its_first_state(module, me
     assert np.max(np.abs(e.exact_flow(EPS, z) - e.G(1.0, z))) > 1e-8  # the unperturbed motion does not
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("module", "method"), CASES + MORE)
 def test_g_stays_bounded_as_eps_goes_to_zero(module, method):
     """At the start of a run; for the reflection also at s = eps^p / 4, with ds/dt = eps^p g_s."""

@@ -35,6 +35,7 @@ ORDERS = [
     (DiscreteGradient("symmetrized_coordinate_increment"), quartic, 2),
     (DiscreteGradient("mean_value"), quartic, 2),
     (GONZALEZ_R, quartic, 2),
+    (DiscreteGradient(frame="householder", frame_derivative="finite_difference"), chaplygin_sleigh, 2),
     (DiscreteGradient("coordinate_increment"), gearbox, 1),
     (DiscreteGradient("symmetrized_coordinate_increment", "householder"), chaplygin_sleigh, 2),
 ]

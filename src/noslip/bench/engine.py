@@ -25,7 +25,7 @@ import numpy as np
 
 from noslip import _loop
 from noslip.bench._clock import best_of_rounds, one_core, versions
-from noslip.engine import c_source, native
+from noslip.engine import c_source, native, native_loop
 from noslip.engine.members import GpuMembers, Inputs, Member, NativeMembers, XlaMembers
 from noslip.engine.native_loop import NativeRunner
 from noslip.engine.program import Loop, Program, count
@@ -234,20 +234,16 @@ def first_results() -> Iterator[Row]:
                "by": backend, "seconds": best["total"], "parts": best}  # fmt: skip
     for method in METHODS:
         system = quartic.system()
-        start = (*map(np.asarray, quartic.typical_state()), np.float64(0.0), np.float64(0.05))
-        from noslip.engine import native_loop
-
-        native_loop._loop_of.cache_clear()
         began = time.perf_counter()
-        runner = NativeRunner(system, method, *start)
+        loop = native_loop.Loop(system, method)
         traced = time.perf_counter()
-        runner.loop.function("advance", 1)
+        loop.function("advance", 1)
         scalar = time.perf_counter()
-        runner.loop.function("advance", native.lanes())
+        loop.function("advance", native.lanes())
         parts = {
             "trace and translate": traced - began,
             "lanes": time.perf_counter() - scalar,
-            "operations": runner.loop.step.operations(),
+            "operations": loop.step.size(),
         }
         yield {"what": "compile", "system": "quartic", "method": type(method).__name__, "by": "native",
                "seconds": scalar - traced, "parts": parts}  # fmt: skip

@@ -10,7 +10,7 @@ import numpy as np
 
 from noslip.bench.engine import per_evaluation
 from noslip.engine import native, native_loop
-from noslip.engine.program import CannotTranslate, count
+from noslip.engine.program import CannotTranslate
 from noslip.integrators import discover as integrators
 from noslip.systems import discover as systems
 
@@ -43,7 +43,7 @@ def table() -> Iterator[dict[str, Any]]:
                 native.advance_function(loop.step, None, loop.save, width)
                 seconds.append(time.perf_counter() - began)
             yield row | {
-                "operations": count(loop.step.main) + count(loop.step.setup),
+                "operations": loop.step.size(),
                 "per evaluation": per_evaluation(loop.step),
                 **dict(zip(HEAD[4:], np.round(seconds, 3).tolist(), strict=True)),
             }

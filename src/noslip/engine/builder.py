@@ -193,7 +193,7 @@ class Builder:
             if x is not None and y:
                 return self.const(x - y * _quotient(x, y))
             return self._guarded("irem", a, b)
-        if x is not None and y:
+        if x is not None and y and math.isfinite(x):
             return self.const(math.fmod(x, y))
         return self.raw("libm:fmod", "f", a, b)
 
@@ -209,7 +209,8 @@ class Builder:
     def _integer(self, op: str, a: int, b: int) -> int:
         x, y = self.value(a), self.value(b)
         if x is not None and y is not None:
-            return self.const({"iadd": x + y, "isub": x - y, "imul": x * y}[op])
+            exact = {"iadd": x + y, "isub": x - y, "imul": x * y}[op]
+            return self.const((exact + 2**63) % 2**64 - 2**63)  # wraps around as machines do
         if (y == 0 and op in ("iadd", "isub")) or (y == 1 and op == "imul"):
             return a
         if (x == 0 and op == "iadd") or (x == 1 and op == "imul"):
@@ -222,7 +223,9 @@ class Builder:
 
     def unary(self, op: str, a: int, exact: Callable[[float], float]) -> int:
         x = self.value(a)
-        return self.raw(op, "f", a) if x is None else self.const(exact(x))
+        if x is None or not math.isfinite(x):
+            return self.raw(op, "f", a)
+        return self.const(exact(x))
 
     def abs(self, a: int) -> int:
         if self.nodes[a].kind == "i":
@@ -253,8 +256,10 @@ class Builder:
         if x is not None and y is not None:
             return self.const({"lt": x < y, "le": x <= y, "eq": x == y, "ne": x != y}[op])
         if self.nodes[a].kind == "b":
-            same = self.xor(a, b)
-            return self.invert(same) if op == "eq" else same
+            if op in ("lt", "le"):
+                return self.both(self.invert(a), b) if op == "lt" else self.either(self.invert(a), b)
+            differ = self.xor(a, b)
+            return self.invert(differ) if op == "eq" else differ
         if a == b and self.nodes[a].kind == "i":
             return self.const(op in ("le", "eq"))
         return self.raw(op, "b", a, b)
@@ -337,7 +342,7 @@ class Builder:
         node = self.nodes[a]
         if node.kind == kind:
             return a
-        if node.value is not None:
+        if node.value is not None and (kind != "i" or math.isfinite(node.value)):
             return self.const(KINDS[kind](node.value))
         if kind == "b":
             return self.compare("ne", a, self.const(KINDS[node.kind](0)))

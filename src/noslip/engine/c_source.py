@@ -177,6 +177,7 @@ class _Printer:
         self.program, self.prefix = program, prefix
         self.lines: list[str] = []
         self.given: dict[int, str] = {}
+        self.mask = ""
 
     def name(self, node: int) -> str:
         if node in self.given:
@@ -222,7 +223,9 @@ class _Printer:
         for param, init, _, _ in rows:
             self.declare(param, self.name(init))
         active = f"active{loop.params[0]}"
-        lines.append(f"B {active} = {self.name(loop.enter)};")
+        outer = self.mask
+        lines.append(f"B {active} = {self.name(loop.enter)}{f' & {outer}' if outer else ''};")
+        self.mask = active
         lines.append(f"if (ANY({active})) {{")
         self.block(loop.before)
         lines.append("do {")
@@ -235,6 +238,7 @@ class _Printer:
             lines.append(f"{TYPES[kind]} next{k} = {new if result == UNUSED else kept};")
         lines.append(f"{active} = {active} & {self.name(loop.again)};")
         lines.extend(f"{self.prefix}{param} = next{k};" for k, (param, *_) in enumerate(rows))
+        self.mask = outer
         lines.append(f"}} while (ANY({active}));\n}}")
         for param, _, _, result in rows:
             if result != UNUSED:

@@ -182,7 +182,7 @@ def _tan(b: Builder, x: int) -> int:
 
 
 def _logistic(x: float) -> float:
-    return 1 / (1 + math.exp(-x))
+    return 0.5 * (1 + math.tanh(0.5 * x))
 
 
 FUNCTIONS: dict[str, Elementary] = {

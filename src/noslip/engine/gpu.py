@@ -78,6 +78,7 @@ class _Kernel:
         self.fma = _plain_fma if interpret else _fma
         self.rint = jnp.round if interpret else _rint  # Triton has no rounding; XLA would undo the trick
         self.values: dict[int, Any] = {}
+        self.mask: Array | None = None  # the members that the innermost loop is running for
 
     def value(self, node: int) -> Any:
         found = self.values.get(node)
@@ -125,13 +126,15 @@ class _Kernel:
         return getattr(jnp, NAMES.get(op, op.removeprefix("libm:")))(*args)
 
     def loop(self, loop: Loop) -> None:
-        enter = self.vector(loop.enter)
+        outer = self.mask
+        enter = self.vector(loop.enter) if outer is None else jnp.logical_and(self.vector(loop.enter), outer)
         inits = [self.vector(i) for i in loop.inits]
         kept = dict(self.values)
 
         def turn(carry: tuple[Array, ...]) -> tuple[Array, ...]:
             self.values = dict(kept)
             active, x = carry[0], carry[1:]
+            self.mask = active
             self.values.update(zip(loop.params, x, strict=True))
             self.write(loop.before)  # the compiler moves it out, or recomputes it: no second loop for it
             self.write(loop.body)
@@ -145,7 +148,7 @@ class _Kernel:
             return jnp.max(carry[0].astype(jnp.int32)) > 0
 
         out = lax.while_loop(any_active, turn, (enter, *inits))
-        self.values = kept
+        self.values, self.mask = kept, outer
         self.values.update((r, v) for r, v in zip(loop.results, out[1:], strict=True) if r != UNUSED)
 
     def written_out(self, item: Rolled) -> None:

@@ -6,7 +6,6 @@ is compiled. Fused operations are rounded twice here; otherwise the values are t
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +15,7 @@ import numpy as np
 
 from noslip.engine.elementary import FUNCTIONS
 from noslip.engine.lower import translate
-from noslip.engine.program import UNUSED, Block, Dense, Loop, Program, Rolled
+from noslip.engine.program import UNUSED, Block, Dense, Loop, Program, Rolled, cached_with_refusals
 from noslip.engine.table import Table
 
 ROWS = 4096  # rows at a time, so that everything stays in the cache
@@ -53,6 +52,7 @@ def _function(op: str) -> Callable[..., Any]:
 class _Run:
     def __init__(self, program: Program, inputs: list[Any]):
         self.nodes = program.nodes
+        self.active: Any = np.array(True)  # the rows that the innermost loop is running for
         self.values: dict[int, Any] = dict(zip(program.inputs, inputs, strict=True))
         self.block(program.setup)
         self.block(program.main)
@@ -74,14 +74,19 @@ class _Run:
                 self.values[item] = _function(node.op)(*(self.value(a) for a in node.args))
 
     def loop(self, loop: Loop) -> None:
-        active, x = np.asarray(self.value(loop.enter)), [self.value(i) for i in loop.inits]
+        outer = self.active
+        active = np.logical_and(self.value(loop.enter), outer)
+        x = [self.value(i) for i in loop.inits]
         if active.any():
+            self.active = active
             self.block(loop.before)
         while active.any():
             self.values.update(zip(loop.params, x, strict=True))
+            self.active = active
             self.block(loop.body)
             x = [np.where(active, self.value(o), old) for o, old in zip(loop.outs, x, strict=True)]
             active = np.logical_and(active, self.value(loop.again))
+        self.active = outer
         self.values.update((r, v) for r, v in zip(loop.results, x, strict=True) if r != UNUSED)
 
     def rolled(self, item: Rolled) -> None:
@@ -123,7 +128,7 @@ def evaluate(function: Callable[..., Any], static: Any, fixed: Any, *arrays: Any
     return out.split(values)
 
 
-@functools.lru_cache(maxsize=256)
+@cached_with_refusals
 def _program(function: Callable[..., Any], static: Any, structure: Any, leaves: Any, row: Any) -> Program:
     fixed = jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(s, float) for s in leaves])
     values = tuple(jax.ShapeDtypeStruct(s, float) for s in row)

@@ -39,6 +39,7 @@ class Writer:
         self.routines: dict[str, str] = {}
         self.allocas: list[str] = []
         self.label = "entry"
+        self.mask: str | None = None  # the lanes that the innermost loop is running for
         self.used = 0
 
     # ---- small parts ------------------------------------------------------------------------------
@@ -183,11 +184,15 @@ class Writer:
         kinds = [nodes[p].kind for p in loop.params]
         inits = [self.name(i) for i in loop.inits]
         always = nodes[loop.enter].value is True
+        outer = self.mask
+        if outer is not None and self.lanes > 1:  # lanes that the loop around is done with stay out
+            enter = self.emit(f"and {self.type('b')} {enter}, {outer}")
         origin = self.label
         self.line(
             f"br label %{before}" if always else f"br i1 {self.any(enter)}, label %{before}, label %{leave}"
         )
         self.start(before)
+        self.mask = enter
         self.block(loop.before)
         entry = self.label
         self.line(f"br label %{body}")
@@ -196,7 +201,9 @@ class Writer:
         params = ["%" + self.fresh("p") for _ in loop.params]
         active = "%" + self.fresh("active")
         self.names.update(zip(loop.params, params, strict=True))
+        self.mask = active
         self.block(loop.body)
+        self.mask = outer
         outs, again = [self.name(o) for o in loop.outs], self.name(loop.again)
         if self.lanes > 1:
             outs = [

@@ -18,7 +18,7 @@ from jax.extend.core import ClosedJaxpr, Literal
 from noslip.engine import dense
 from noslip.engine.builder import LIMIT, Builder
 from noslip.engine.elementary import FUNCTIONS
-from noslip.engine.moves import Moves, Nodes, kind_of
+from noslip.engine.moves import Moves, Nodes, kind_of, refuse_wrapping
 from noslip.engine.program import Block, CannotTranslate, Program, TooLarge, finish
 
 ROLLED = 600  # operations above which a scan is not written out turn by turn
@@ -80,13 +80,20 @@ class _Lower(Moves):
             return env[atom]
 
         for eqn in jaxpr.eqns:
-            values = self.equation(eqn, [read(a) for a in eqn.invars])
+            try:
+                values = self.equation(eqn, [read(a) for a in eqn.invars])
+            except (ArithmeticError, LookupError, TypeError, ValueError) as error:  # XLA may well run it
+                name = eqn.primitive.name
+                raise CannotTranslate(
+                    f"the operation '{name}' is used in a way without scalar form"
+                ) from error
             env.update(zip(eqn.outvars, values, strict=True))
         return [read(a) for a in jaxpr.outvars]
 
     def equation(self, eqn: Any, args: list[Nodes]) -> list[Nodes]:
         name = eqn.primitive.name
         if name in ELEMENTWISE:
+            refuse_wrapping(name, eqn.outvars[0].aval.dtype)
             return [self.each(ELEMENTWISE[name], *args)]
         if name in FUNCTIONS:
             return [self.each(lambda b, *x: self.elementary(name, *x), *args)]
@@ -94,7 +101,7 @@ class _Lower(Moves):
         if method is not None:
             out = method(eqn, *args)
             return out if isinstance(out, list) else [out]
-        if (inner := _called(eqn)) is not None:
+        if name in PLAIN_CALLS and (inner := _called(eqn)) is not None:
             return self.jaxpr(inner, args)
         raise CannotTranslate(f"the operation '{name}' has no scalar form")
 
@@ -161,18 +168,37 @@ class _Lower(Moves):
         known = self.b.value(number)
         if known is not None:
             return self.jaxpr(branches[min(max(int(known), 0), last)], args)
+        if any(_has_loop(branch.jaxpr) for branch in branches):
+            return self._guarded_branches(branches, number, args, eqn.outvars)
         outs = self.jaxpr(branches[last], args)
         for k in reversed(range(last)):
-            if self.b.nodes[number].kind == "b":
-                chosen = self.b.invert(number)
-            else:  # numbers below the first branch choose the first
-                op = "le" if k == 0 else "eq"
-                chosen = self.b.compare(op, number, self.b.const(k))
+            chosen = self._chooses(number, k, last)
             these = self.jaxpr(branches[k], args)
             outs = [
                 self.each(lambda b, y, n, c=chosen: b.select(c, y, n), yes, no)
                 for yes, no in zip(these, outs, strict=True)
             ]
+        return outs
+
+    def _chooses(self, number: int, k: int, last: int) -> int:
+        """Whether the number chooses branch k; numbers out of range choose the first or the last."""
+        if self.b.nodes[number].kind == "b":
+            return number if k else self.b.invert(number)
+        op = "le" if k == 0 else "ge" if k == last else "eq"
+        return self.b.compare(op, number, self.b.const(k))
+
+    def _guarded_branches(self, branches: Any, number: int, args: Any, outvars: Any) -> list[Nodes]:
+        """Each branch as a loop of one turn or none: a loop in a branch not taken may never end."""
+        b, shapes = self.b, [v.aval.shape for v in outvars]
+        outs = [self.constant(np.zeros(v.aval.shape), v.aval.dtype) for v in outvars]
+        for k, branch in enumerate(branches):
+
+            def once(_: list[int], branch: Any = branch) -> list[int]:
+                return [b.const(False), *_ravel(self.jaxpr(branch, args))]
+
+            chosen = self._chooses(number, k, len(branches) - 1)
+            results = b.loop([chosen, *_ravel(outs)], lambda x: x[0], once)
+            outs = _unravel(results[1:], shapes)
         return outs
 
     def _while(self, eqn: Any, *args: Nodes) -> list[Nodes]:
@@ -207,6 +233,8 @@ class _Lower(Moves):
                 self.b.restore(state)
                 return self._rolled_scan(p["jaxpr"], consts, list(args[n : n + m]), xs, order)
         ys = ys[:: -1 if p["reverse"] else 1]
+        if not length:
+            return [*carry, *(self.constant(np.zeros(v.aval.shape), v.aval.dtype) for v in eqn.outvars[m:])]
         stacked = [np.stack(column) for column in zip(*ys, strict=True)]
         return [*carry, *stacked]
 
@@ -261,7 +289,7 @@ class _Lower(Moves):
         def power(b: Builder, a: int, e: int) -> int:
             exponent = b.convert(e, "f")
             known = b.value(exponent)
-            if known is not None and known == int(known) and abs(known) <= 16:
+            if known is not None and abs(known) <= 16 and known == int(known):
                 return b.power(a, int(known))
             if known is not None and abs(known) == 0.5:
                 root = b.sqrt(a)
@@ -275,8 +303,29 @@ class _Lower(Moves):
             return self.each(_round_away, x)
         return self.each(lambda b, a: b.unary("rint", a, lambda v: float(round(v))), x)
 
+    def _empty(self, eqn: Any) -> Nodes:
+        aval = eqn.outvars[0].aval
+        return self.constant(np.zeros(aval.shape), aval.dtype)
+
+    _empty2 = _empty
+
     def _rng_bit_generator(self, eqn: Any, *_: Nodes) -> Nodes:
         raise CannotTranslate("a step that draws random numbers has no scalar form")
+
+
+PLAIN_CALLS = {"checkpoint", "remat", "remat2", "core_call", "core_closed_call", "eval_jaxpr", "custom_lin"}
+
+
+def _has_loop(jaxpr: Any) -> bool:
+    """Whether a `while` is somewhere inside."""
+    for eqn in jaxpr.eqns:
+        if eqn.primitive.name == "while":
+            return True
+        for value in jax.tree.leaves(list(eqn.params.values()), is_leaf=lambda x: hasattr(x, "eqns")):
+            inner = getattr(value, "jaxpr", value)
+            if hasattr(inner, "eqns") and _has_loop(inner):
+                return True
+    return False
 
 
 def dtype_of(atom: Any) -> Any:
@@ -335,6 +384,8 @@ ELEMENTWISE: dict[str, Callable[..., int]] = {
     "sign": _sign,
     "is_finite": _finite,
     "lt": lambda b, x, y: b.compare("lt", x, y),
+    "lt_to": lambda b, x, y: b.compare("lt", x, y),
+    "le_to": lambda b, x, y: b.compare("le", x, y),
     "le": lambda b, x, y: b.compare("le", x, y),
     "gt": lambda b, x, y: b.compare("gt", x, y),
     "ge": lambda b, x, y: b.compare("ge", x, y),

@@ -24,6 +24,7 @@ from noslip._pytree import pytree
 from noslip.engine import native
 from noslip.engine.lower import translate
 from noslip.engine.native_loop import loop_of, require_native
+from noslip.engine.program import cached_with_refusals
 from noslip.engine.table import Table
 from noslip.integrators._base import Integrator
 from noslip.integrators._solve import Status
@@ -260,7 +261,7 @@ def _key(shape: Any) -> tuple[Any, Any]:
     return structure, tuple(leaf.shape for leaf in leaves)
 
 
-@functools.lru_cache(maxsize=64)
+@cached_with_refusals
 def _native_code(member: Member, structure: Any, shapes: Any) -> _NativeCode:
     return _NativeCode(
         member, jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(s, float) for s in shapes])
@@ -369,7 +370,7 @@ class GpuMembers:
         return self.xla.final()
 
 
-@functools.lru_cache(maxsize=64)
+@cached_with_refusals
 def _gpu_code(member: Member, structure: Any, shapes: Any, interpret: bool) -> Any:
     from noslip.engine import gpu
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import jax
 import numpy as np
 from jax import lax
 
@@ -17,12 +18,21 @@ Nodes = Any  # NumPy array of node numbers
 
 def kind_of(dtype: Any) -> str:
     """The type of a scalar: float64, any integer, or truth."""
-    kind = np.dtype(dtype).kind
-    if kind == "f" and np.dtype(dtype).itemsize != 8:
-        raise CannotTranslate(f"the step computes in {dtype}; only float64 is translated")
-    if kind not in "fiub":
-        raise CannotTranslate(f"the step computes in {dtype}")
-    return "i" if kind == "u" else kind
+    if jax.dtypes.issubdtype(dtype, jax.dtypes.extended):
+        raise CannotTranslate(f"the step computes with {dtype}, which has no scalar form")
+    plain = np.dtype(dtype)
+    # other whole numbers count and index; where they could wrap around, `refuse_wrapping` refuses them
+    if plain not in (np.float64, np.int64, np.int32, np.uint32, np.uint64, np.bool_):
+        raise CannotTranslate(f"the step computes in {plain}; only float64 and int64 are translated")
+    return "i" if plain.kind == "u" else plain.kind
+
+
+def refuse_wrapping(name: str, dtype: Any) -> None:
+    """Refuse arithmetic that could wrap around in this type where int64 does not."""
+    plain = np.dtype(dtype)
+    risky = {"mul", "shift_left", "convert"} | ({"neg", "not"} if plain.kind == "u" else set())
+    if plain in (np.int32, np.uint32, np.uint64) and name in risky:
+        raise CannotTranslate(f"'{name}' of {plain} may wrap around; int64 is translated")
 
 
 class Moves:
@@ -118,6 +128,8 @@ class Moves:
 
     def _convert_element_type(self, eqn: Any, x: Nodes) -> Nodes:
         kind = kind_of(eqn.params["new_dtype"])
+        if kind_of(eqn.invars[0].aval.dtype) == "f":
+            refuse_wrapping("convert", eqn.params["new_dtype"])
         return self.each(lambda b, a: b.convert(a, kind), x)
 
     def _gather(self, eqn: Any, x: Nodes, indices: Nodes) -> Nodes:
@@ -128,7 +140,10 @@ class Moves:
             k for k in range(x.ndim) if k not in d.collapsed_slice_dims and k not in d.operand_batching_dims
         ]
         out = np.empty(out_shape, dtype=np.int64)
-        clip = p["mode"] in (lax.GatherScatterMode.CLIP, lax.GatherScatterMode.PROMISE_IN_BOUNDS)
+        fills = p["mode"] == lax.GatherScatterMode.FILL_OR_DROP
+        given = p["fill_value"]
+        number = kind_of(eqn.outvars[0].aval.dtype) == "f"
+        filler = self.b.const(float("nan") if given is None else float(given)) if number else None
         for place in np.ndindex(*out_shape):
             at = tuple(place[k] for k in batch)
             starts: list[Any] = [0] * x.ndim
@@ -140,13 +155,26 @@ class Moves:
             for axis, k in zip(d.operand_batching_dims, d.start_indices_batching_dims, strict=True):
                 offset[axis] = at[k]
             looked = [axis in d.start_index_map for axis in range(x.ndim)]
-            out[place] = self._pick(x, starts, offset, looked, sizes, clip)
+            picked = self._pick(x, starts, offset, looked, sizes)
+            inside = self._inside(x.shape, starts, looked, sizes) if fills else self.b.const(True)
+            if filler is None and self.b.value(inside) is not True:
+                raise CannotTranslate("a gather of whole numbers may read outside its array")
+            out[place] = picked if filler is None else self.b.select(inside, picked, filler)
         return out
 
-    def _pick(
-        self, x: Nodes, starts: list[int], offset: list[int], looked: list[bool], sizes: Any, clip: bool
-    ) -> int:
-        """The element at start + offset, where starts may be known only at run time."""
+    def _inside(self, shape: Any, starts: list[int], looked: list[bool], sizes: Any) -> int:
+        """Whether a window lies wholly in the array."""
+        b = self.b
+        inside = b.const(True)
+        for axis, size in enumerate(shape):
+            if looked[axis]:
+                top = b.const(int(size - sizes[axis]))
+                here = b.both(b.compare("le", b.const(0), starts[axis]), b.compare("le", starts[axis], top))
+                inside = b.both(inside, here)
+        return inside
+
+    def _pick(self, x: Nodes, starts: list[int], offset: list[int], looked: list[bool], sizes: Any) -> int:
+        """The element at start + offset; starts may be known only at run time, and are clipped."""
         b = self.b
         for axis in range(x.ndim):
             top = x.shape[axis] - sizes[axis]
@@ -155,8 +183,6 @@ class Moves:
                 continue
             known = b.value(starts[axis])
             if known is not None:
-                if not clip and not 0 <= known <= top:
-                    raise CannotTranslate("a gather reads outside its array")
                 x = x.take([min(max(int(known), 0), top) + offset[axis]], axis)
                 continue
             chosen = x.take([top + offset[axis]], axis)
@@ -173,7 +199,7 @@ class Moves:
         out = np.empty(sizes, dtype=np.int64)
         numbers = [int(s) for s in starts]
         for place in np.ndindex(*sizes):
-            out[place] = self._pick(x, numbers, list(place), [True] * x.ndim, sizes, True)
+            out[place] = self._pick(x, numbers, list(place), [True] * x.ndim, sizes)
         return out
 
     def _dynamic_update_slice(self, eqn: Any, x: Nodes, update: Nodes, *starts: Nodes) -> Nodes:
@@ -212,24 +238,33 @@ class Moves:
         out = x.copy()
         kept = [k for k in range(x.ndim) if k not in d.inserted_window_dims]
         batch = [k for k in range(updates.ndim) if k not in d.update_window_dims]
+        window = [1] * x.ndim
+        for axis, k in zip(kept, d.update_window_dims, strict=True):
+            window[axis] = updates.shape[k]
+        clips = eqn.params["mode"] == lax.GatherScatterMode.CLIP
         for place in np.ndindex(*updates.shape):
             at = tuple(place[k] for k in batch)
-            target = [0] * x.ndim
-            for axis, k in zip(kept, d.update_window_dims, strict=True):
-                target[axis] = place[k]
+            start = [0] * x.ndim
             for component, axis in enumerate(d.scatter_dims_to_operand_dims):
                 known = b.value(int(indices[(*at, component)]))
                 if known is None:
                     raise CannotTranslate("a scatter to a place known only at run time has no scalar form")
-                target[axis] += int(known)
-            if all(0 <= k < size for k, size in zip(target, x.shape, strict=True)):
-                out[tuple(target)] = combine(b, int(out[tuple(target)]), int(updates[place]))
+                start[axis] = int(known)
+            tops = [size - w for size, w in zip(x.shape, window, strict=True)]
+            if clips:
+                start = [min(max(k, 0), top) for k, top in zip(start, tops, strict=True)]
+            elif not all(0 <= k <= top for k, top in zip(start, tops, strict=True)):
+                continue  # a window that does not fit is dropped whole
+            for axis, k in zip(kept, d.update_window_dims, strict=True):
+                start[axis] += place[k]
+            out[tuple(start)] = combine(b, int(out[tuple(start)]), int(updates[place]))
         return out
 
     # ---- reductions and products ------------------------------------------------------------------
     def reduce(self, function: Callable[..., int], x: Nodes, axes: Sequence[int], start: Any) -> Nodes:
         kept = [k for k in range(x.ndim) if k not in axes]
-        rows = np.transpose(x, [*kept, *axes]).reshape(*(x.shape[k] for k in kept), -1)
+        inner = math.prod(x.shape[k] for k in axes)
+        rows = np.transpose(x, [*kept, *axes]).reshape(*(x.shape[k] for k in kept), inner)
         out = np.empty(rows.shape[:-1], dtype=np.int64)
         for place in np.ndindex(*out.shape):
             numbers = rows[place].tolist()
@@ -287,6 +322,9 @@ class Moves:
             best, index = numbers[0], b.const(0)
             for k, number in enumerate(numbers[1:], 1):
                 wins = b.compare(better, number, best)
+                if b.nodes[number].kind == "f":  # the first NaN wins
+                    new, old = b.compare("ne", number, number), b.compare("eq", best, best)
+                    wins = b.either(wins, b.both(new, old))
                 best, index = b.select(wins, number, best), b.select(wins, b.const(k), index)
             out[place] = index
         return out
@@ -297,8 +335,9 @@ class Moves:
         fy = [k for k in range(y.ndim) if k not in (*cy, *by)]
         batch = [x.shape[k] for k in bx]
         inner = math.prod(x.shape[k] for k in cx)
-        left = np.transpose(x, [*bx, *fx, *cx]).reshape(*batch, -1, inner)
-        right = np.transpose(y, [*by, *fy, *cy]).reshape(*batch, -1, inner)
+        rows_x, rows_y = (math.prod(z.shape[k] for k in f) for z, f in ((x, fx), (y, fy)))
+        left = np.transpose(x, [*bx, *fx, *cx]).reshape(*batch, rows_x, inner)
+        right = np.transpose(y, [*by, *fy, *cy]).reshape(*batch, rows_y, inner)
         out = np.empty((*batch, left.shape[-2], right.shape[-2]), dtype=np.int64)
         for place in np.ndindex(*batch):
             rows, columns = left[place].tolist(), right[place].tolist()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import importlib.util
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 from noslip import _loop
 from noslip.engine import native
 from noslip.engine.lower import translate
-from noslip.engine.program import CannotTranslate, TooLarge
+from noslip.engine.program import CannotTranslate, TooLarge, cached_with_refusals
 from noslip.engine.table import Table
 from noslip.integrators._base import Integrator
 from noslip.integrators._solve import Status
@@ -73,7 +72,7 @@ def loop_of(system: System, integrator: Integrator) -> Loop:
     return _loop_of(structure, tuple(np.shape(x) for x in leaves), integrator)
 
 
-@functools.lru_cache(maxsize=256)
+@cached_with_refusals
 def _loop_of(structure: Any, leaf_shapes: tuple[Any, ...], integrator: Integrator) -> Loop:
     leaves = [jax.ShapeDtypeStruct(s, float) for s in leaf_shapes]
     return Loop(jax.tree.unflatten(structure, leaves), integrator)

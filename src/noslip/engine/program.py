@@ -7,10 +7,12 @@ sum, so that every backend rounds alike.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
+T = TypeVar("T")
 UNUSED = -1  # in place of a result of a loop that only the loop itself needs
 
 
@@ -22,6 +24,27 @@ class TooLarge(CannotTranslate):
     """A function that XLA runs better."""
 
 
+def cached_with_refusals(make: Callable[..., T]) -> Callable[..., T]:
+    """Cache what is made from equal arguments, and also that it cannot be made."""
+
+    @functools.lru_cache(maxsize=256)
+    def attempt(*arguments: Any) -> Any:
+        try:
+            return make(*arguments)
+        except CannotTranslate as refusal:
+            return refusal
+
+    @functools.wraps(make)
+    def call(*arguments: Any) -> T:
+        found = attempt(*arguments)
+        if isinstance(found, CannotTranslate):
+            raise type(found)(str(found))
+        return found
+
+    call.cache_clear = attempt.cache_clear  # type: ignore[attr-defined]
+    return call
+
+
 @dataclass(slots=True)
 class Node:
     """One scalar operation. `home` is the number of the block that computes it; -1 for constants."""
@@ -31,6 +54,9 @@ class Node:
     kind: str
     home: int
     value: Any = None
+
+
+DROPPED = Node("dropped", (), "f", -1)  # in place of all nodes that no output needs
 
 
 @dataclass(slots=True)
@@ -161,6 +187,9 @@ def finish(
     for block in (main, setup):
         _sweep(block, needed)
         block.known.clear()
+    for number, node in enumerate(nodes):
+        if number not in needed and node.op != "input":
+            nodes[number] = DROPPED
     program = Program(nodes, inputs, fixed, setup, main, outputs, shape)
     _fuse(program)
     return program
