@@ -104,8 +104,15 @@ def user_run(*more: str, name: str = "mine.py:particle") -> Result:
 def test_version_and_help() -> None:
     assert call("--version").output.strip() == f"noslip {noslip.__version__}"
     assert "rerun" in call("--help").output
-    for command in ("systems", "integrators", "run", "rerun"):
+    for command in ("systems", "integrators", "run", "rerun", "scoreboard", "bench"):
         assert call(command, "--help").exit_code == 0
+
+
+def test_scoreboard_measures_the_methods_that_were_asked_for() -> None:
+    result = call("scoreboard", "--system", "gearbox", "-i", "RungeKutta4", "--steps", "50")
+    assert result.exit_code == 0, result.output
+    assert "| `RungeKutta4()` |" in result.output
+    assert "did you mean 'gearbox'" in call("scoreboard", "--system", "gearbx").stderr
 
 
 def test_no_command_shows_the_help() -> None:

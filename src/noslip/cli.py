@@ -1,4 +1,4 @@
-"""The command line: `noslip systems | integrators | run | rerun | bench`.
+"""The command line: `noslip systems | integrators | run | rerun | scoreboard | bench`.
 
 Exit codes: 0 done; 2 bad input, nothing written; 3 a step could not be solved, the part before it is
 kept; 4 a rerun differs from the saved run; 130 interrupted, what had been saved until then is kept.
@@ -345,6 +345,31 @@ def _check_targets(output: Path | None, plot: Path | None) -> None:
         from noslip.plots.trajectory import require_matplotlib
 
         require_matplotlib()
+
+
+# ---- judgement ------------------------------------------------------------------------------------
+
+
+@app.command("scoreboard")
+def show_scoreboard(
+    system: Annotated[list[str] | None, typer.Option(help="A catalogue system; may be repeated.")] = None,
+    integrator: Annotated[
+        list[str] | None, typer.Option("--integrator", "-i", help="A method; may be repeated.")
+    ] = None,
+    steps: Annotated[int, typer.Option(help="Steps of each run.")] = 2000,
+    step_size: Annotated[float, typer.Option(help="Step h > 0.")] = 0.1,
+) -> None:
+    """Measure what each method keeps on each system, as Markdown tables."""
+    with _one_sentence():
+        from noslip import integrators, systems
+        from noslip.diagnostics import scoreboard
+
+        for name in system or ():
+            systems.find(name)
+        methods = [integrators.parse(text) for text in integrator] if integrator else None
+        names = tuple(system) if system else scoreboard.SYSTEMS
+        scores = scoreboard.scoreboard(methods, names, steps=steps, step_size=step_size)
+        typer.echo(scoreboard.as_markdown(scores))
 
 
 # ---- speed ----------------------------------------------------------------------------------------
