@@ -112,6 +112,7 @@ def test_g_has_period_one_or_one_with_the_reflection(module, method):
     assert_allclose(e.g(tau + 1, on_d)[:length], e.g(tau, on_d)[:length], rtol=0, atol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("module", "method"), CASES)
 def test_g_is_a_solution_and_the_dae_has_the_form_of_js_54(module, method):
     """On D_eps with the deformed constraint in the place of phi, on D x R^m with phi itself."""
