@@ -104,6 +104,7 @@ def test_the_exact_flow_is_that_of_the_reference():
     assert_allclose(e.exact_flow(-EPS, there), z, rtol=0, atol=1e-14)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("module", "method"), CASES)
 def test_the_perturbed_dae_is_js_54_and_not_55(module, method):
     e, z = embedding(module, method)

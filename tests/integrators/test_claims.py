@@ -1,6 +1,6 @@
 """Every claim of every integrator, found by discovery: order, promises kept, promises not made seen broken.
 
-By default each variant runs on three telling systems, and each system with two variants; `make test-all`
+By default each variant runs on three telling systems, and each system with one variant; `make test-all`
 runs all variants on all systems.
 """
 
@@ -18,7 +18,7 @@ VARIANTS = [v for cls in integrators.discover().values() for v in cls.variants()
 NAMES = list(systems.discover())
 THREE = [VelocityNonholonomic(), SemiImplicitDLA(), RungeKutta4()]
 TELLING = [(v, name) for v in VARIANTS for name in claims.TELLING]
-EACH_SYSTEM = [(v, name) for v in THREE[1:] for name in NAMES if name not in claims.TELLING]
+EACH_SYSTEM = [(v, name) for v in THREE[1:2] for name in NAMES if name not in claims.TELLING]
 EACH_SYSTEM += [(v, "appell_hamel_spring") for v in LagrangeDAlembertChaplygin.variants()]  # PP: nonlinear
 THE_REST = [(v, name) for v in VARIANTS for name in NAMES if (v, name) not in TELLING + EACH_SYSTEM]
 ON_D = [(v, name) for v in THREE[:2] for name in NAMES if systems.find(name).system().kind == "linear"]
