@@ -7,7 +7,8 @@ import pytest
 
 import noslip
 from noslip import Observable, SolveFailed, ensemble, simulate
-from noslip.engine.members import GpuMembers, Inputs, Member, NativeMembers, XlaMembers
+from noslip.engine.members import Inputs, Member
+from noslip.engine.runners import GpuMembers, NativeMembers, XlaMembers
 from noslip.integrators.reference_flow import ReferenceFlow
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
 from noslip.systems import gearbox, nonholonomic_particle, quartic

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from noslip import __version__
+from noslip._cli_bench import bench
 from noslip._cli_inputs import (
     as_saved,
-    first_line,
     initial_state,
     is_plain,
     listed,
@@ -27,17 +26,23 @@ from noslip._cli_inputs import (
     open_source,
     pairs,
 )
+from noslip._cli_show import (
+    DIFFERENT,
+    INTERRUPTED,
+    NOT_SOLVED,
+    console,
+    one_sentence,
+    print_table,
+    stop,
+)
 from noslip.errors import Interrupted, SolveFailed
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from noslip.integrators._base import Integrator
     from noslip.system import System
     from noslip.trajectory import Trajectory
 
 PICTURES = (".png", ".pdf", ".svg")
-BAD_INPUT, NOT_SOLVED, DIFFERENT, INTERRUPTED = 2, 3, 4, 130
 
 app = typer.Typer(
     help="Simulate mechanical systems with nonholonomic constraints, and see what each method preserves.",
@@ -69,7 +74,6 @@ def _options(
     pass
 
 
-bench = typer.Typer(help="Measure speed; ratios come from one run.", no_args_is_help=True)
 app.add_typer(bench, name="bench")
 
 
@@ -89,7 +93,7 @@ def list_systems() -> None:
         coordinates = ", ".join(f"{c} (angle)" if c in system.angles else c for c in system.coordinates)
         exact = "yes" if hasattr(module, "exact") else ""
         rows.append((name, coordinates, f"{system.m} {system.kind}", listed(parameters), exact))
-    _print_table(("system", "coordinates", "constraints", "parameters", "exact solution"), rows)
+    print_table(("system", "coordinates", "constraints", "parameters", "exact solution"), rows)
 
 
 def _outline(maker: Callable[..., System], defaults: Mapping[str, Any]) -> System:
@@ -116,7 +120,7 @@ def list_integrators(
         kept = ", ".join(sorted(method.preserves)) or "-"
         rows.append((name, listed(method.options()) or "-", order, kept, method.reference, what))
     if not markdown:
-        _print_table(head, rows)
+        print_table(head, rows)
         return
     typer.echo("| " + " | ".join(head) + " |\n|" + "---|" * len(head))
     for name, options, *rest in rows:
@@ -149,7 +153,7 @@ def run(
     plot: Annotated[Path | None, typer.Option(help="Picture to write: .png, .pdf or .svg.")] = None,
 ) -> None:
     """Simulate one system with one integrator."""
-    with _one_sentence():
+    with one_sentence():
         _check_targets(output, plot)
         source = open_source(system)
         arguments = source.arguments(pairs("--set", set_))
@@ -178,17 +182,17 @@ def _simulate(
     code, message = 0, ""
     began = time.perf_counter()
     try:
-        result = simulate(model, method, q, v, progress=_console().is_terminal, **how)
-    except (Interrupted, SolveFailed) as stop:
-        code = INTERRUPTED if isinstance(stop, Interrupted) else NOT_SOLVED
-        result, message = stop.trajectory, str(stop).partition("; `trajectory`")[0]
+        result = simulate(model, method, q, v, progress=console().is_terminal, **how)
+    except (Interrupted, SolveFailed) as early:
+        code = INTERRUPTED if isinstance(early, Interrupted) else NOT_SOLVED
+        result, message = early.trajectory, str(early).partition("; `trajectory`")[0]
     seconds = time.perf_counter() - began
     result = result.with_source(*origin)
     _show(result, model, seconds)
     _write(result, output, plot)
     if code:
         kept = f"the part before is in {output}" if output else "give -o FILE to keep the part before"
-        _stop(f"{message}; {kept}", code)
+        stop(f"{message}; {kept}", code)
 
 
 @app.command()
@@ -197,7 +201,7 @@ def rerun(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the new run here.")] = None,
 ) -> None:
     """Repeat a saved run and compare it with the file, bit for bit."""
-    with _one_sentence():
+    with one_sentence():
         from noslip.trajectory import load
 
         _check_targets(output, None)
@@ -250,7 +254,7 @@ def _repeat(old: Trajectory) -> Trajectory:
         t0=info.t0,
         save_every=info.save_every,
         backend=info.backend if info.backend in BACKENDS else "auto",
-        progress=_console().is_terminal,
+        progress=console().is_terminal,
         throw=False,
     )
     return new.with_source(info.source, arguments)
@@ -310,7 +314,7 @@ def _show(result: Trajectory, model: System, seconds: float) -> None:
     rows.append(("solve", solves if np.max(report.iterations) else "no implicit equations"))
     rows += [("backend", result.backend), ("seconds", f"{seconds:.2f}, compilation included")]
     title = f"{info.integrator}({listed(info.options)}) on {info.source}"
-    _print_table(("", ""), rows, title=title, headless=True)
+    print_table(("", ""), rows, title=title, headless=True)
 
 
 def _write(result: Trajectory, output: Path | None, plot: Path | None) -> None:
@@ -360,7 +364,7 @@ def show_scoreboard(
     step_size: Annotated[float, typer.Option(help="Step h > 0.")] = 0.1,
 ) -> None:
     """Measure what each method keeps on each system, as Markdown tables."""
-    with _one_sentence():
+    with one_sentence():
         from noslip import integrators, systems
         from noslip.diagnostics import scoreboard
 
@@ -370,113 +374,3 @@ def show_scoreboard(
         names = tuple(system) if system else scoreboard.SYSTEMS
         scores = scoreboard.scoreboard(methods, names, steps=steps, step_size=step_size)
         typer.echo(scoreboard.as_markdown(scores))
-
-
-# ---- speed ----------------------------------------------------------------------------------------
-
-
-@bench.command("engine")
-def bench_engine(
-    markdown: Annotated[bool, typer.Option("--markdown", help="As a Markdown table, at the end.")] = False,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write all numbers here.")] = None,
-) -> None:
-    """Native code, XLA and the GPU against C printed from the same program, and C written by hand."""
-    with _one_sentence():
-        import importlib.util
-        import shutil
-
-        from noslip.bench import engine
-
-        if importlib.util.find_spec("llvmlite") is None:
-            typer.echo("llvmlite is not here: only the GPU, if there is one, is measured")
-        elif shutil.which("gcc") is None:
-            typer.echo("gcc is not here: rows of C, and ratios to it, are left out")
-        result = engine.measure(lambda row: None if markdown else typer.echo(_bench_line(row)))
-        if markdown:
-            typer.echo(engine.markdown(result))
-        typer.echo(", ".join(f"{name} {value}" for name, value in result["versions"].items()))
-        _write_json(result, json_file)
-
-
-@bench.command("programs")
-def bench_programs(
-    markdown: Annotated[bool, typer.Option("--markdown", help="As a Markdown table.")] = False,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write all numbers here.")] = None,
-) -> None:
-    """Size and compile time of every method on every system."""
-    with _one_sentence():
-        from noslip.bench import programs
-        from noslip.bench._clock import versions
-
-        rows = list(programs.table())
-        cells = [[str(row.get(name, row.get("reason", "") if i == 2 else ""))
-                  for i, name in enumerate(programs.HEAD)] for row in rows]  # fmt: skip
-        if markdown:
-            typer.echo("| " + " | ".join(programs.HEAD) + " |\n|" + "---|" * len(programs.HEAD))
-            for line in cells:
-                typer.echo("| " + " | ".join(line) + " |")
-        else:
-            _print_table(programs.HEAD, cells)
-        _write_json({"benchmark": "programs", "versions": versions(), "rows": rows}, json_file)
-
-
-def _bench_line(row: Mapping[str, Any]) -> str:
-    """A row of measurements for people."""
-    line = f"{row['what']:22} {row['system']:8} {row['method']:22} {row['by']:12}"
-    if "ns" in row:
-        line += f" {row['ns']:9.2f} ns per step and member"
-    if "seconds" in row:
-        line += f" {row['seconds']:9.2f} s"
-    if "ratio to c" in row:
-        line += f"  {row['ratio to c']:6.2f} x C"
-    if "steps per second" in row:
-        line += f"  {row['steps per second']:.2e} steps/s"
-    more = {**row.get("parts", {}), **(row.get("work", {}) if row["by"] in ("native", "gpu kernel") else {})}
-    return line + "".join(f"  {name} {value:.3g}" for name, value in more.items())
-
-
-def _write_json(result: Mapping[str, Any], path: Path | None) -> None:
-    if path is not None:
-        import json
-
-        path.write_text(json.dumps(result, indent=1) + "\n")
-
-
-def _console() -> Console:
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=160)
-
-
-def _print_table(
-    head: Sequence[str], rows: Sequence[Sequence[str]], title: str | None = None, headless: bool = False
-) -> None:
-    from rich import box
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(
-        box=box.SIMPLE_HEAD, show_header=not headless, title=title and escape(title), title_justify="left"
-    )
-    for name in head:
-        table.add_column(name, overflow="fold")
-    for row in rows:
-        table.add_row(*map(escape, row))
-    _console().print(table)
-
-
-@contextmanager
-def _one_sentence() -> Iterator[None]:
-    """Turn what a user can mend into one sentence on stderr and an exit code."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        _stop("interrupted before there was anything to keep", INTERRUPTED)
-    except (ValueError, TypeError, OSError, ImportError) as error:
-        _stop(first_line(error), BAD_INPUT)
-
-
-def _stop(message: str, code: int) -> NoReturn:
-    typer.echo(f"noslip: {message}", err=True)
-    raise typer.Exit(code)

@@ -13,8 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from noslip._inputs import as_floats, check_members, check_run, refuse_inadmissible, whole, whole_steps
-from noslip.engine.members import STATISTICS, GpuMembers, Inputs, Member, NativeMembers, Row, XlaMembers
+from noslip.engine.members import STATISTICS, Inputs, Member, Row
 from noslip.engine.program import CannotTranslate, TooLarge
+from noslip.engine.runners import GpuMembers, NativeMembers, XlaMembers
 from noslip.errors import Interrupted, SolveFailed, unknown_name
 from noslip.integrators._base import Integrator
 from noslip.integrators._solve import Status

@@ -26,9 +26,10 @@ import numpy as np
 from noslip import _loop
 from noslip.bench._clock import best_of_rounds, one_core, versions
 from noslip.engine import c_source, native, native_loop
-from noslip.engine.members import GpuMembers, Inputs, Member, NativeMembers, XlaMembers
+from noslip.engine.members import Inputs, Member
 from noslip.engine.native_loop import NativeRunner
 from noslip.engine.program import Loop, Program, count
+from noslip.engine.runners import GpuMembers, NativeMembers, XlaMembers
 from noslip.integrators._base import Integrator
 from noslip.integrators.discrete_gradient import DiscreteGradient
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA

@@ -12,7 +12,7 @@ import subprocess
 from pathlib import Path
 
 from noslip.engine.native import Function
-from noslip.engine.program import UNUSED, Block, Dense, Loop, Program, Rolled
+from noslip.engine.program import UNUSED, Dense, Loop, Program, Rolled, Visitor
 
 FLAGS = ("-O3", "-march=native", "-ffp-contract=off", "-fno-math-errno", "-shared", "-fPIC", "-lm")
 
@@ -172,7 +172,7 @@ FUNCTION = {
 }  # fmt: skip
 
 
-class _Printer:
+class _Printer(Visitor):
     def __init__(self, program: Program, prefix: str):
         self.program, self.prefix = program, prefix
         self.lines: list[str] = []
@@ -196,17 +196,9 @@ class _Printer:
         kind = TYPES[self.program.nodes[node].kind]
         self.lines.append(f"{kind} {self.prefix}{node} = {value};")
 
-    def block(self, block: Block) -> None:
-        for item in block.items:
-            if isinstance(item, Loop):
-                self.loop(item)
-            elif isinstance(item, Rolled):
-                self.rolled(item)
-            elif isinstance(item, Dense):
-                self.dense(item)
-            else:
-                node = self.program.nodes[item]
-                self.declare(item, self.expression(node.op, node.kind, [self.name(a) for a in node.args]))
+    def operation(self, number: int) -> None:
+        node = self.program.nodes[number]
+        self.declare(number, self.expression(node.op, node.kind, [self.name(a) for a in node.args]))
 
     def expression(self, op: str, kind: str, args: list[str]) -> str:
         if op in INFIX:

@@ -9,8 +9,9 @@ multiply-add the first subtraction is exact, and the others leave a tail that th
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from noslip.engine.builder import Builder
 
@@ -164,8 +165,6 @@ def _log(b: Builder, x: int) -> int:
 
 
 def _bits_of(x: float) -> int:
-    import struct
-
     return int(struct.unpack("<q", struct.pack("<d", x))[0])
 
 
@@ -212,8 +211,3 @@ FUNCTIONS: dict[str, Elementary] = {
         _logistic, lambda b, x: b.div(b.const(1.0), b.add(b.const(1.0), _exp(b, b.neg(x))))
     ),
 }
-
-
-def library_names(program: Any) -> list[str]:
-    """The functions of the C library that a program calls."""
-    return sorted({node.op[5:] for node in program.nodes if node.op.startswith("libm:")})

@@ -19,7 +19,7 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 
 from noslip.engine.elementary import MAGIC
-from noslip.engine.program import UNUSED, Block, CannotTranslate, Dense, Loop, Program, Rolled
+from noslip.engine.program import UNUSED, CannotTranslate, Dense, Loop, Program, Rolled, Visitor
 
 BLOCK = 32  # members per block: one warp, so that the end of a loop is agreed upon without a barrier
 WARPS = 1
@@ -70,11 +70,11 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
-class _Kernel:
+class _Kernel(Visitor):
     """Writes a program on vectors of BLOCK members."""
 
-    def __init__(self, program: Program, block: int, interpret: bool):
-        self.nodes, self.block, self.program = program.nodes, block, program
+    def __init__(self, program: Program, width: int, interpret: bool):
+        self.nodes, self.width, self.program = program.nodes, width, program
         self.fma = _plain_fma if interpret else _fma
         self.rint = jnp.round if interpret else _rint  # Triton has no rounding; XLA would undo the trick
         self.values: dict[int, Any] = {}
@@ -85,34 +85,26 @@ class _Kernel:
         return self.nodes[node].value if found is None else found
 
     def vector(self, node: int) -> Array:
-        return jnp.broadcast_to(jnp.asarray(self.value(node), DTYPES[self.nodes[node].kind]), (self.block,))
+        return jnp.broadcast_to(jnp.asarray(self.value(node), DTYPES[self.nodes[node].kind]), (self.width,))
 
     def setup(self, fixed: Sequence[Array]) -> None:
         self.values.update(zip(self.program.inputs[: self.program.fixed], fixed, strict=True))
-        self.write(self.program.setup)
+        self.block(self.program.setup)
 
     def main(self, inputs: Sequence[Array]) -> list[Array]:
         """Outputs for these inputs, after `setup`."""
         kept = dict(self.values)
         self.values.update(zip(self.program.inputs[self.program.fixed :], inputs, strict=True))
-        self.write(self.program.main)
+        self.block(self.program.main)
         outputs = [self.vector(o) for o in self.program.outputs]
         self.values = kept
         return outputs
 
-    def write(self, block: Block) -> None:
-        for item in block.items:
-            if isinstance(item, Loop):
-                self.loop(item)
-            elif isinstance(item, Rolled):
-                self.written_out(item)
-            elif isinstance(item, Dense):
-                self.dense(item)
-            else:
-                node = self.nodes[item]
-                self.values[item] = self.operation(node.op, [self.value(a) for a in node.args])
+    def operation(self, number: int) -> None:
+        node = self.nodes[number]
+        self.values[number] = self.apply(node.op, [self.value(a) for a in node.args])
 
-    def operation(self, op: str, args: list[Any]) -> Array:
+    def apply(self, op: str, args: list[Any]) -> Array:
         if op == "rint":
             return self.rint(args[0])
         if op == "fma":
@@ -136,8 +128,8 @@ class _Kernel:
             active, x = carry[0], carry[1:]
             self.mask = active
             self.values.update(zip(loop.params, x, strict=True))
-            self.write(loop.before)  # the compiler moves it out, or recomputes it: no second loop for it
-            self.write(loop.body)
+            self.block(loop.before)  # the compiler moves it out, or recomputes it: no second loop for it
+            self.block(loop.body)
             outs = [
                 self.vector(o) if r == UNUSED else jnp.where(active, self.vector(o), old)
                 for o, r, old in zip(loop.outs, loop.results, x, strict=True)
@@ -151,13 +143,13 @@ class _Kernel:
         self.values, self.mask = kept, outer
         self.values.update((r, v) for r, v in zip(loop.results, out[1:], strict=True) if r != UNUSED)
 
-    def written_out(self, item: Rolled) -> None:
+    def rolled(self, item: Rolled) -> None:
         """A kernel has no tables: the turns of a rolled loop one after the other."""
         x = [self.value(i) for i in item.inits]
         for k in range(item.length):
             self.values.update(zip(item.params, x, strict=True))
             self.values.update((r, self.value(t[k])) for r, t in zip(item.reads, item.tables, strict=True))
-            self.write(item.body)
+            self.block(item.body)
             x = [self.value(o) for o in item.outs]
             self.values.update((s[k], self.value(w)) for s, w in zip(item.stacked, item.writes, strict=True))
         self.values.update(zip(item.results, x, strict=True))
@@ -171,7 +163,7 @@ class _Kernel:
         wide = len(flat) // n
         table = [flat[i * wide : (i + 1) * wide] for i in range(n)]
         if item.routine == "inverse":
-            one, zero = jnp.ones(self.block), jnp.zeros(self.block)
+            one, zero = jnp.ones(self.width), jnp.zeros(self.width)
             table = [[*row, *(one if i == j else zero for j in range(n))] for i, row in enumerate(table)]
         for k in range(n):
             for i in range(k + 1, n):

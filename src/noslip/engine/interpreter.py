@@ -15,7 +15,7 @@ import numpy as np
 
 from noslip.engine.elementary import FUNCTIONS
 from noslip.engine.lower import translate
-from noslip.engine.program import UNUSED, Block, Dense, Loop, Program, Rolled, cached_with_refusals
+from noslip.engine.program import UNUSED, Dense, Loop, Program, Rolled, Visitor, cached_with_refusals
 from noslip.engine.table import Table
 
 ROWS = 4096  # rows at a time, so that everything stays in the cache
@@ -49,7 +49,7 @@ def _function(op: str) -> Callable[..., Any]:
     return found if found is not None else np.vectorize(FUNCTIONS[name].exact, otypes=[float])
 
 
-class _Run:
+class _Run(Visitor):
     def __init__(self, program: Program, inputs: list[Any]):
         self.nodes = program.nodes
         self.active: Any = np.array(True)  # the rows that the innermost loop is running for
@@ -61,17 +61,9 @@ class _Run:
         found = self.values.get(node)
         return self.nodes[node].value if found is None else found
 
-    def block(self, block: Block) -> None:
-        for item in block.items:
-            if isinstance(item, Loop):
-                self.loop(item)
-            elif isinstance(item, Rolled):
-                self.rolled(item)
-            elif isinstance(item, Dense):
-                self.dense(item)
-            else:
-                node = self.nodes[item]
-                self.values[item] = _function(node.op)(*(self.value(a) for a in node.args))
+    def operation(self, number: int) -> None:
+        node = self.nodes[number]
+        self.values[number] = _function(node.op)(*(self.value(a) for a in node.args))
 
     def loop(self, loop: Loop) -> None:
         outer = self.active

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from noslip.engine.program import UNUSED, Block, Dense, Loop, Node, Program, Rolled
+from noslip.engine.program import UNUSED, Dense, Loop, Node, Program, Rolled, Visitor
 from noslip.engine.routines import ROUTINES
 
 SCALAR = {"f": "double", "i": "i64", "b": "i1"}
@@ -28,7 +28,7 @@ COMPARE = {
 INTRINSIC = {"abs": "fabs", "sqrt": "sqrt", "rint": "rint", "floor": "floor", "ceil": "ceil"}
 
 
-class Writer:
+class Writer(Visitor):
     """Text of one function body, with names for values and the label of the current block."""
 
     def __init__(self, lanes: int):
@@ -103,18 +103,10 @@ class Writer:
             found = self.names[node] = self.literal(self.program.nodes[node].value)
         return found
 
-    def block(self, block: Block) -> None:
-        for item in block.items:
-            if isinstance(item, Loop):
-                self.loop(item)
-            elif isinstance(item, Rolled):
-                self.rolled(item)
-            elif isinstance(item, Dense):
-                self.dense(item)
-            else:
-                self.names[item] = self.operation(self.program.nodes[item])
+    def operation(self, number: int) -> None:
+        self.names[number] = self.expression(self.program.nodes[number])
 
-    def operation(self, node: Node) -> str:
+    def expression(self, node: Node) -> str:
         op, kind, nodes = node.op, node.kind, self.program.nodes
         args = [self.name(a) for a in node.args]
         first = nodes[node.args[0]].kind

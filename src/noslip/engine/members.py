@@ -1,31 +1,22 @@
-"""Many members of an ensemble, advanced together: by native lanes, by XLA, or by one kernel on a GPU.
+"""One member of an ensemble: the functions that every backend runs, whatever their number.
 
-All three run the same functions of one member: `start`, `step` (that of a single run, so that a member's bits
-do not depend on its company), `after` for the observables, and `save`.
+`start`, `step` (that of a single run, so that a member's bits do not depend on its company), `begin` and
+`after` for the sums of the observables, and `save`.
 """
 
 from __future__ import annotations
 
-import functools
-import os
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
+from jax import Array
 
 from noslip import _loop
 from noslip._pytree import pytree
-from noslip.engine import native
-from noslip.engine.lower import translate
-from noslip.engine.native_loop import loop_of, require_native
-from noslip.engine.program import cached_with_refusals
-from noslip.engine.table import Table
 from noslip.integrators._base import Integrator
 from noslip.integrators._solve import Status
 from noslip.system import System
@@ -165,260 +156,8 @@ class Inputs:
             jax.tree.map(lambda x: jax.ShapeDtypeStruct(np.shape(x), float), system),
             jax.ShapeDtypeStruct((), float),
         )
-        self.initial, self.members, self.n = initial, members, system.n
+        self.initial, self.members = initial, members
         axes = {name: 0 if name in varying else None for name in full}
         self.axes = [axes[name] for name in sorted(full)] + [None]  # as JAX orders the leaves
         x, scalar = jax.ShapeDtypeStruct((system.n,), float), jax.ShapeDtypeStruct((), float)
         self.initial_shape = (x, x, scalar)
-
-
-class NativeMembers:
-    """Lanes of native code, groups of members spread over threads."""
-
-    backend = "native"
-
-    def __init__(self, member: Member, inputs: Inputs, threads: int | None):
-        require_native(inputs.shape[0])
-        self.code = _native_code(member, *_key(inputs.shape))
-        self.members, self.width = inputs.members, native.lanes()
-        self.threads = threads or _cores()
-        self.fixed = Table(inputs.shape).pack(inputs.fixed, self.members, self.width)
-        initial = Table(inputs.initial_shape).pack(inputs.initial, self.members, self.width)
-        started = self._map("start", initial, self.code.loop.start.shape)
-        carry = np.ascontiguousarray(started[:, : Table(self.code.full.carry).slots])
-        self.full = np.concatenate([carry, self._map("begin", carry, self.code.full.sums)], axis=1)
-        self.reached = 0
-
-    def to(self, stop: int) -> None:
-        advance = self.code.function("advance")
-        nothing = np.zeros(1, np.int64)
-
-        def run(a: int, b: int) -> None:
-            advance(self.fixed[a:b], self.full[a:b], nothing, b - a, self.reached, stop, -1, stop + 1, 0)
-
-        self._spread(run)
-        self.reached = stop
-
-    def row(self) -> Row:
-        return Table(self.code.row).unpack(self._map("save", self.full, self.code.row), self.members)
-
-    def final(self) -> Full:
-        return Table(self.code.full).unpack(self.full, self.members)
-
-    def _map(self, name: str, values: np.ndarray, shape: Any) -> np.ndarray:
-        call, out = self.code.function(name), Table(shape)
-        table = np.zeros((len(values), out.slots, self.width), np.int64)
-        self._spread(lambda a, b: call(self.fixed[a:b], values[a:b], table[a:b], b - a))
-        return table
-
-    def _spread(self, run: Callable[[int, int], None]) -> None:
-        """Call run(a, b) for ranges of groups, on all threads."""
-        groups = len(self.fixed)
-        pieces = min(groups, 8 * self.threads) if self.threads > 1 else 1
-        ends = np.linspace(0, groups, pieces + 1).astype(int)
-        if self.threads == 1:
-            run(0, groups)
-            return
-        with ThreadPoolExecutor(self.threads) as pool:
-            for done in [pool.submit(run, int(a), int(b)) for a, b in pairwise(ends)]:
-                done.result()
-
-
-def _cores() -> int:
-    """Processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-class _NativeCode:
-    def __init__(self, member: Member, shape: Any):
-        self.loop = loop_of(shape[0], member.integrator)  # the programs of a single run, hence its bits
-        begin = translate(member.begin, shape, self.loop.carry)
-        self.full = Full(self.loop.carry, begin.shape)
-        self.programs = {
-            "start": self.loop.start,
-            "begin": begin,
-            "step": self.loop.step,
-            "after": translate(member.after, shape, self.full),
-            "save": translate(member.save, shape, self.full),
-        }
-        self.row = self.programs["save"].shape
-        self.compiled: dict[str, Any] = {}
-
-    def function(self, name: str) -> Any:
-        if name not in self.compiled:
-            p = self.programs
-            if name == "advance":
-                after = p["after"] if p["after"].outputs else None
-                made = native.advance_function(p["step"], after, None, native.lanes())
-            else:
-                made = native.map_function(p[name], native.lanes())
-            self.compiled[name] = made
-        return self.compiled[name]
-
-
-def _key(shape: Any) -> tuple[Any, Any]:
-    leaves, structure = jax.tree.flatten(shape)
-    return structure, tuple(leaf.shape for leaf in leaves)
-
-
-@cached_with_refusals
-def _native_code(member: Member, structure: Any, shapes: Any) -> _NativeCode:
-    return _NativeCode(
-        member, jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(s, float) for s in shapes])
-    )
-
-
-class XlaMembers:
-    """vmap, on whatever device JAX prefers."""
-
-    backend = "xla"
-
-    def __init__(self, member: Member, inputs: Inputs, threads: int | None = None):
-        leaves, structure = jax.tree.flatten(inputs.fixed)
-        self.leaves, self.members, self.axes = [jnp.asarray(x) for x in leaves], inputs.members, inputs.axes
-        self.code = _xla_code(member, structure, tuple(inputs.axes))
-        initial = [jnp.broadcast_to(jnp.asarray(x), (self.members, *s.shape))
-                   for x, s in zip(inputs.initial, inputs.initial_shape, strict=True)]  # fmt: skip
-        self.full = self.code.start(self.leaves, tuple(initial))
-        self.reached = 0
-
-    def to(self, stop: int) -> None:
-        self.full = jax.block_until_ready(self.code.advance(self.leaves, self.full, stop))
-        self.reached = stop
-
-    def row(self) -> Row:
-        return jax.tree.map(np.asarray, self.code.save(self.leaves, self.full))
-
-    def final(self) -> Full:
-        return jax.tree.map(np.asarray, self.full)
-
-
-class _XlaCode:
-    def __init__(self, member: Member, structure: Any, axes: tuple[Any, ...]):
-        def fixed(leaves: list[Array]) -> Any:
-            return jax.tree.unflatten(structure, leaves)
-
-        def each(function: Callable[..., Any]) -> Callable[..., Any]:
-            return jax.vmap(lambda leaves, x: function(fixed(leaves), x), (list(axes), 0))
-
-        def start(fixed: Any, initial: Any) -> Full:
-            carry = member.start(fixed, initial)
-            return Full(carry, member.begin(fixed, carry))
-
-        def step(fixed: Any, full: Full) -> Full:
-            carry, _ = member.step(fixed, full.carry)
-            return Full(carry, member.after(fixed, Full(carry, full.sums)))
-
-        def advance(leaves: list[Array], full: Full, stop: Array) -> Full:
-            """Members may stand at different steps; each goes on to `stop`, or until it fails."""
-
-            def waiting(full: Full) -> Array:
-                return (full.carry.step < stop) & (full.carry.interval.status == Status.SOLVED)
-
-            def turn(full: Full) -> Full:
-                go, new = waiting(full), each(step)(leaves, full)
-                return jax.tree.map(
-                    lambda a, b: jnp.where(go.reshape(go.shape + (1,) * (a.ndim - 1)), a, b), new, full
-                )
-
-            return lax.while_loop(lambda full: jnp.any(waiting(full)), turn, full)
-
-        self.start, self.save = jax.jit(each(start)), jax.jit(each(member.save))
-        self.advance = jax.jit(advance)
-
-
-@functools.lru_cache(maxsize=64)
-def _xla_code(member: Member, structure: Any, axes: tuple[Any, ...]) -> _XlaCode:
-    return _XlaCode(member, structure, axes)
-
-
-class GpuMembers:
-    """One kernel that takes every step as solved; members for which one was not are run again by XLA from
-    where the call began, with Newton's method to fall back on."""
-
-    backend = "gpu"
-
-    def __init__(self, member: Member, inputs: Inputs, threads: int | None = None, interpret: bool = False):
-        from noslip.engine import gpu
-
-        self.xla = XlaMembers(member, inputs)
-        self.members, self.block = inputs.members, gpu.BLOCK
-        self.kernel = _gpu_code(member, *_key(inputs.shape), interpret)
-        self.table = _columns(inputs.fixed, inputs.axes, self.members, self.block)
-        self.reached = 0
-
-    def to(self, stop: int) -> None:
-        before = self.xla.full
-        tables = self.kernel(self.table, *_to_tables(before, self.block), stop - self.reached)
-        self.xla.full = jax.block_until_ready(_from_tables(*tables, before))
-        self.reached = stop
-        failed = np.asarray(self.xla.full.carry.interval.status) != Status.SOLVED
-        if failed.any():
-            self._rerun(before, np.flatnonzero(failed), stop)
-
-    def _rerun(self, before: Full, failed: np.ndarray, stop: int) -> None:
-        """Run these members again from `before`; one that had failed already stays as it was."""
-        padded = np.resize(failed, 1 << (len(failed) - 1).bit_length())  # few sizes, few compilations
-        leaves = [x if a is None else x[padded] for x, a in zip(self.xla.leaves, self.xla.axes, strict=True)]
-        done = self.xla.code.advance(leaves, jax.tree.map(lambda x: x[padded], before), stop)
-        self.xla.full = jax.tree.map(lambda all_, x: all_.at[padded].set(x), self.xla.full, done)
-
-    def row(self) -> Row:
-        return self.xla.row()
-
-    def final(self) -> Full:
-        return self.xla.final()
-
-
-@cached_with_refusals
-def _gpu_code(member: Member, structure: Any, shapes: Any, interpret: bool) -> Any:
-    from noslip.engine import gpu
-
-    shape = jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(s, float) for s in shapes])
-    n = shape[0].n
-    x, scalar = jax.ShapeDtypeStruct((n,), float), jax.ShapeDtypeStruct((), float)
-    carry = jax.eval_shape(member.start, shape, (x, x, scalar))
-    full = Full(carry, jax.eval_shape(member.begin, shape, carry))
-    step = translate(member.step_regardless, shape, carry, skip="newton_fallback")
-    after = translate(member.after, shape, full) if member.watch else None
-    return gpu.advance_function(step, after, interpret)
-
-
-def _padded(columns: list[Array], members: int, block: int, dtype: Any) -> Array:
-    table = jnp.concatenate(columns) if columns else jnp.zeros((0, members), dtype)
-    missing = -members % block
-    return jnp.concatenate([table, jnp.repeat(table[:, -1:], missing, axis=1)], axis=1) if missing else table
-
-
-def _columns(fixed: Any, axes: Any, members: int, block: int) -> Array:
-    """The fixed inputs as a table [slot][member]."""
-    rows = []
-    for leaf, axis in zip(jax.tree.leaves(fixed), axes, strict=True):
-        array = jnp.asarray(leaf, float)
-        full = array if axis == 0 else jnp.broadcast_to(array, (members, *array.shape))
-        rows.append(full.reshape(members, -1).T)
-    return _padded(rows, members, block, float)
-
-
-@functools.partial(jax.jit, static_argnames="block")
-def _to_tables(full: Full, block: int) -> tuple[Array, Array]:
-    """Floats and whole numbers of the state, [slot][member]."""
-    leaves = jax.tree.leaves(full)
-    members = leaves[0].shape[0]
-    flat = [leaf.reshape(members, -1).T for leaf in leaves]
-    floats = [x for x in flat if x.dtype == float]
-    wholes = [x.astype(jnp.int64) for x in flat if x.dtype != float]
-    return _padded(floats, members, block, float), _padded(wholes, members, block, jnp.int64)
-
-
-@jax.jit
-def _from_tables(numbers: Array, counts: Array, like: Full) -> Full:
-    leaves, structure = jax.tree.flatten(like)
-    out, first = [], {True: 0, False: 0}
-    for leaf in leaves:
-        real, size = leaf.dtype == float, leaf[0].size
-        table = numbers if real else counts
-        part = table[first[real] : first[real] + size, : len(leaf)]
-        out.append(part.T.reshape(leaf.shape).astype(leaf.dtype))
-        first[real] += size
-    return jax.tree.unflatten(structure, out)

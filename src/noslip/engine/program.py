@@ -153,6 +153,33 @@ def count(block: Block, rolled: int = 0) -> int:
     return total
 
 
+class Visitor:
+    """Goes through a block in order; whoever runs or writes a program says what each kind of item means."""
+
+    def block(self, block: Block) -> None:
+        for item in block.items:
+            if isinstance(item, Loop):
+                self.loop(item)
+            elif isinstance(item, Rolled):
+                self.rolled(item)
+            elif isinstance(item, Dense):
+                self.dense(item)
+            else:
+                self.operation(item)
+
+    def operation(self, number: int) -> None:
+        raise NotImplementedError(f"{type(self).__name__} must define operation")
+
+    def loop(self, loop: Loop) -> None:
+        raise NotImplementedError(f"{type(self).__name__} must define loop")
+
+    def rolled(self, item: Rolled) -> None:
+        raise NotImplementedError(f"{type(self).__name__} must define rolled")
+
+    def dense(self, item: Dense) -> None:
+        raise NotImplementedError(f"{type(self).__name__} must define dense")
+
+
 def walk(block: Block) -> Iterator[Any]:
     """Every item of a block and of the loops in it."""
     for item in block.items:

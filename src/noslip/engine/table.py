@@ -25,7 +25,7 @@ class Table:
         columns = []
         for leaf, shape, dtype in zip(jax.tree.leaves(tree), self.shapes, self.dtypes, strict=True):
             array = np.asarray(leaf).astype(np.float64 if dtype.kind == "f" else np.int64)
-            if array.shape == shape and array.shape != (members, *shape):
+            if array.shape == shape:
                 array = np.broadcast_to(array, (members, *shape))
             columns.append(np.ascontiguousarray(array).reshape(members, -1).view(np.int64))
         flat = np.concatenate(columns, axis=1) if columns else np.empty((members, 0), np.int64)

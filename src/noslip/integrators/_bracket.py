@@ -104,6 +104,15 @@ class OnDStar(Integrator):
     def scale(self, system: System, state: BracketState, guess: Array, h: Array) -> Array:
         return jnp.broadcast_to(state.scale, guess.shape)
 
+    def update(self, system: System, state: BracketState, x: Array, h: Array) -> BracketState:
+        """For methods whose unknown is the increment, and in which `force` acts at the midpoint."""
+        work = jnp.zeros(())
+        if system.force is not None:
+            middle = self.bracket(system, state.signs, h).at(state.z + x / 2)
+            force = system.applied_force(middle.q, middle.v, state.t.value + h / 2)
+            work = jnp.dot(force, x[: system.n])
+        return self.moved(system, state, x, x, work, h)
+
     def moved(
         self, system: System, state: BracketState, x: Array, d: Array, work: Array, h: Array
     ) -> BracketState:

@@ -67,22 +67,22 @@ class Solve:
 
 def solve(residual: Callable[[Any], Any], guess: Any, scale: Any) -> tuple[Any, Solve]:
     """Solve residual(x) = 0 for a pytree x, from `guess`."""
-    x0, unravel = ravel_pytree(guess)
-    sizes = lax.stop_gradient(ravel_pytree(scale)[0])
-    sizes = jnp.where(sizes > 0, sizes, 1.0)
-
-    def flat(x: Array) -> Array:
-        return ravel_pytree(residual(unravel(x)))[0]
-
-    def linear_solve(f: Callable[[Array], Array], y: Array) -> Array:
-        return linear.inverse(jax.jacfwd(f)(jnp.zeros_like(y))) @ y
-
-    x, record = lax.custom_root(flat, x0, lambda f, x: _newton(f, x, sizes), linear_solve, has_aux=True)
-    return unravel(x), _whole_counts(record)
+    return _root(residual, lambda f: f, _newton, guess, scale)
 
 
 def iterate(function: Callable[[Any], Any], guess: Any, scale: Any) -> tuple[Any, Solve]:
     """Solve x = function(x) for a pytree x, from `guess`."""
+    return _root(function, lambda F: lambda x: x - F(x), _fixed_point, guess, scale)
+
+
+def _root(
+    function: Callable[[Any], Any],
+    equation: Callable[[Callable[[Array], Array]], Callable[[Array], Array]],
+    method: Callable[[Callable[[Array], Array], Array, Array], tuple[Array, Solve]],
+    guess: Any,
+    scale: Any,
+) -> tuple[Any, Solve]:
+    """The root of equation(function) by `method`; derivatives by the implicit function theorem."""
     x0, unravel = ravel_pytree(guess)
     sizes = lax.stop_gradient(ravel_pytree(scale)[0])
     sizes = jnp.where(sizes > 0, sizes, 1.0)
@@ -94,7 +94,7 @@ def iterate(function: Callable[[Any], Any], guess: Any, scale: Any) -> tuple[Any
         return linear.inverse(jax.jacfwd(f)(jnp.zeros_like(y))) @ y
 
     x, record = lax.custom_root(
-        lambda x: x - flat(x), x0, lambda _, x: _fixed_point(flat, x, sizes), linear_solve, has_aux=True
+        equation(flat), x0, lambda _, x: method(flat, x, sizes), linear_solve, has_aux=True
     )
     return unravel(x), _whole_counts(record)
 

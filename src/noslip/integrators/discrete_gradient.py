@@ -69,11 +69,3 @@ class DiscreteGradient(OnDStar):
         # Gauss-Seidel: d_q with the new d_rho, which changes no solution and halves the evaluations
         n = system.n
         return jnp.concatenate([d[:n] + h / 2 * middle.lift(d[n:] - x[n:]), d[n:]])
-
-    def update(self, system: System, state: BracketState, x: Array, h: Array) -> BracketState:
-        work = jnp.zeros(())
-        if system.force is not None:
-            middle = self.bracket(system, state.signs, h).at(state.z + x / 2)
-            force = system.applied_force(middle.q, middle.v, state.t.value + h / 2)
-            work = jnp.dot(force, x[: system.n])
-        return self.moved(system, state, x, x, work, h)

@@ -64,11 +64,3 @@ class FullSpaceDiscreteGradient(OnDStar):
         quotient, lift = g[n:] + solved[:, 0] / 2, solved[:, 1:]
         impulse = -2 * spd_solve(mu @ lift, mu @ quotient)  # h lam
         return jnp.concatenate([h * (quotient + lift @ impulse / 2), free + mu.T @ impulse])
-
-    def update(self, system: System, state: BracketState, x: Array, h: Array) -> BracketState:
-        work = jnp.zeros(())
-        if system.force is not None:
-            middle = self.bracket(system, state.signs, h).at(state.z + x / 2)
-            force = system.applied_force(middle.q, middle.v, state.t.value + h / 2)
-            work = jnp.dot(force, x[: system.n])
-        return self.moved(system, state, x, x, work, h)

@@ -1,0 +1,80 @@
+"""The commands `noslip bench ...`: speed, always as ratios from one run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from noslip._cli_show import one_sentence, print_table
+
+bench = typer.Typer(help="Measure speed; ratios come from one run.", no_args_is_help=True)
+
+
+@bench.command("engine")
+def bench_engine(
+    markdown: Annotated[bool, typer.Option("--markdown", help="As a Markdown table, at the end.")] = False,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write all numbers here.")] = None,
+) -> None:
+    """Native code, XLA and the GPU against C printed from the same program, and C written by hand."""
+    with one_sentence():
+        import importlib.util
+        import shutil
+
+        from noslip.bench import engine
+
+        if importlib.util.find_spec("llvmlite") is None:
+            typer.echo("llvmlite is not here: only the GPU, if there is one, is measured")
+        elif shutil.which("gcc") is None:
+            typer.echo("gcc is not here: rows of C, and ratios to it, are left out")
+        result = engine.measure(lambda row: None if markdown else typer.echo(_bench_line(row)))
+        if markdown:
+            typer.echo(engine.markdown(result))
+        typer.echo(", ".join(f"{name} {value}" for name, value in result["versions"].items()))
+        _write_json(result, json_file)
+
+
+@bench.command("programs")
+def bench_programs(
+    markdown: Annotated[bool, typer.Option("--markdown", help="As a Markdown table.")] = False,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write all numbers here.")] = None,
+) -> None:
+    """Size and compile time of every method on every system."""
+    with one_sentence():
+        from noslip.bench import programs
+        from noslip.bench._clock import versions
+
+        rows = list(programs.table())
+        cells = [[str(row.get(name, row.get("reason", "") if i == 2 else ""))
+                  for i, name in enumerate(programs.HEAD)] for row in rows]  # fmt: skip
+        if markdown:
+            typer.echo("| " + " | ".join(programs.HEAD) + " |\n|" + "---|" * len(programs.HEAD))
+            for line in cells:
+                typer.echo("| " + " | ".join(line) + " |")
+        else:
+            print_table(programs.HEAD, cells)
+        _write_json({"benchmark": "programs", "versions": versions(), "rows": rows}, json_file)
+
+
+def _bench_line(row: Mapping[str, Any]) -> str:
+    """A row of measurements for people."""
+    line = f"{row['what']:22} {row['system']:8} {row['method']:22} {row['by']:12}"
+    if "ns" in row:
+        line += f" {row['ns']:9.2f} ns per step and member"
+    if "seconds" in row:
+        line += f" {row['seconds']:9.2f} s"
+    if "ratio to c" in row:
+        line += f"  {row['ratio to c']:6.2f} x C"
+    if "steps per second" in row:
+        line += f"  {row['steps per second']:.2e} steps/s"
+    more = {**row.get("parts", {}), **(row.get("work", {}) if row["by"] in ("native", "gpu kernel") else {})}
+    return line + "".join(f"  {name} {value:.3g}" for name, value in more.items())
+
+
+def _write_json(result: Mapping[str, Any], path: Path | None) -> None:
+    if path is not None:
+        import json
+
+        path.write_text(json.dumps(result, indent=1) + "\n")
