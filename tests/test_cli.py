@@ -365,7 +365,7 @@ def test_interruption_of_a_short_part_reruns_bit_for_bit(monkeypatch: pytest.Mon
     def stopping(self: NativeRunner, *arguments: int) -> object:
         calls.append(arguments)
         if len(calls) == 3:
-            raise KeyboardInterrupt
+            signal.raise_signal(signal.SIGINT)
         return to(self, *arguments)
 
     with monkeypatch.context() as patch:

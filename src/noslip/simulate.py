@@ -7,6 +7,8 @@ import functools
 import importlib
 import importlib.metadata
 import platform
+import signal
+import threading
 import time
 import warnings
 from collections.abc import Callable, Mapping
@@ -144,19 +146,16 @@ class _CompiledRunner:
 def _drive(runner: Any, steps: int, every: int, progress: bool | Progress | None) -> tuple[_loop.Row, bool]:
     """Call the runner until the end, in pieces of about SECONDS_PER_CALL."""
     parts = [jax.tree.map(lambda x: np.asarray(x)[None], runner.first)]
-    done, piece, failed, interrupted = 0, 64, False, False
-    with Meter(progress, steps) as show:
-        try:
-            while done < steps and not failed:
-                began, before = time.perf_counter(), done
-                rows, done, failed = runner.to(min(done + piece, steps), steps, every)
-                parts.append(rows)
-                show(done, steps)
-                rate = (done - before) / (time.perf_counter() - began)
-                piece = max(1, min(8 * piece, int(rate * SECONDS_PER_CALL) + 1))
-        except KeyboardInterrupt:
-            interrupted = True
-    return jax.tree.map(lambda *x: np.concatenate(x), *parts), interrupted
+    done, piece, failed = 0, 64, False
+    with Meter(progress, steps) as show, Interruption() as interruption:
+        while done < steps and not failed and not interruption.asked:
+            began, before = time.perf_counter(), done
+            rows, done, failed = runner.to(min(done + piece, steps), steps, every)
+            parts.append(rows)
+            show(done, steps)
+            rate = (done - before) / (time.perf_counter() - began)
+            piece = max(1, min(8 * piece, int(rate * SECONDS_PER_CALL) + 1))
+    return jax.tree.map(lambda *x: np.concatenate(x), *parts), interruption.asked and done < steps
 
 
 def _merge_failed_row(rows: _loop.Row) -> _loop.Row:
@@ -297,6 +296,28 @@ def _failure(run: Trajectory) -> str:
         f"(last increment {report.increment[-1]:.1e}, residual {report.residual[-1]:.1e}); "
         f"`trajectory` of this exception holds the {len(run.t)} saved states before it"
     )
+
+
+class Interruption:
+    """Context in which Ctrl-C asks to stop after the call under way; asked twice, it stops at once."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        self.mine = threading.current_thread() is threading.main_thread()
+
+    def __enter__(self) -> Interruption:
+        if self.mine:
+            self.before = signal.signal(signal.SIGINT, self._ask)
+        return self
+
+    def _ask(self, number: int, frame: Any) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+
+    def __exit__(self, *_: object) -> None:
+        if self.mine:
+            signal.signal(signal.SIGINT, self.before)
 
 
 class Meter:
