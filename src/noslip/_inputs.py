@@ -12,8 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from noslip.engine.interpreter import evaluate
-from noslip.engine.program import CannotTranslate
+from noslip.engine.interpreter import evaluate_anyhow
 from noslip.errors import unknown_name
 from noslip.integrators._base import Integrator
 from noslip.system import System, is_traced
@@ -150,10 +149,8 @@ def _at_start(
     system: System, integrator: Integrator, q: Array, v: Array, t: Array, h: Array
 ) -> tuple[Any, Any, Any, Any]:
     """Mass matrix, constraints and, for an implicit method, its regularity matrix."""
-    with contextlib.suppress(CannotTranslate):
-        rows = [np.asarray(x)[None] for x in (q, v, t, h)]
-        return jax.tree.map(lambda x: x[0], evaluate(_start_matrices, integrator, system, *rows))
-    return jax.tree.map(np.asarray, _start_matrices_by_xla(integrator, system, q, v, t, h))
+    rows = [np.asarray(x)[None] for x in (q, v, t, h)]
+    return jax.tree.map(lambda x: x[0], evaluate_anyhow(_start_matrices, integrator, system, *rows))
 
 
 def _start_matrices(
@@ -162,9 +159,6 @@ def _start_matrices(
     implicit = type(integrator).residual is not Integrator.residual and not integrator.is_explicit(system)
     jacobian = _regularity_matrix(system, integrator, q, v, t, h) if implicit else None
     return system.mass_matrix(q), system.mu(q, v), system.phi(q, v), jacobian
-
-
-_start_matrices_by_xla = jax.jit(_start_matrices, static_argnums=0)
 
 
 def _regularity_matrix(
@@ -242,11 +236,7 @@ def refuse_inadmissible(
             )
     names = tuple(varying)
     values = [varying[name].reshape(members, -1) for name in names]
-    try:
-        phi = evaluate(_phi_of_member, names, system, *rows, *values)
-    except CannotTranslate:
-        each = jax.vmap(lambda *row: _phi_of_member(names, system, *row))
-        phi = np.asarray(jax.jit(each)(*rows, *values))
+    phi = evaluate_anyhow(_phi_of_member, names, system, *rows, *values)
     allowed = ADMISSIBLE * (1 + np.linalg.norm(rows[1], axis=1))
     worst = np.max(np.abs(phi), axis=1)
     if len(off := np.flatnonzero(~(worst <= allowed))):

@@ -6,6 +6,7 @@ is compiled. Fused operations are rounded twice here; otherwise the values are t
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +16,16 @@ import numpy as np
 
 from noslip.engine.elementary import FUNCTIONS
 from noslip.engine.lower import translate
-from noslip.engine.program import UNUSED, Dense, Loop, Program, Rolled, Visitor, cached_with_refusals
+from noslip.engine.program import (
+    UNUSED,
+    CannotTranslate,
+    Dense,
+    Loop,
+    Program,
+    Rolled,
+    Visitor,
+    cached_with_refusals,
+)
 from noslip.engine.table import Table
 
 ROWS = 4096  # rows at a time, so that everything stays in the cache
@@ -118,6 +128,15 @@ def evaluate(function: Callable[..., Any], static: Any, fixed: Any, *arrays: Any
             for k, o in enumerate(program.outputs):
                 values[first : first + ROWS, k] = run.value(o)
     return out.split(values)
+
+
+def evaluate_anyhow(function: Callable[..., Any], static: Any, fixed: Any, *arrays: Any) -> Any:
+    """The same, by XLA where there is no scalar program."""
+    try:
+        return evaluate(function, static, fixed, *arrays)
+    except CannotTranslate:
+        each = jax.vmap(functools.partial(function, static), (None, *(0 for _ in arrays)))
+        return jax.tree.map(np.asarray, jax.jit(each)(fixed, *arrays))
 
 
 @cached_with_refusals

@@ -90,6 +90,9 @@ class Integrator:
     own_time: ClassVar[bool] = False
     """True for methods whose time is computed in the step instead of being t0 + k h."""
 
+    remembers_start: ClassVar[bool] = False
+    """True for methods whose state carries constants of the initial state, such as its energy."""
+
     exact: ClassVar[bool] = False
     """True for a flow that is right to round-off whatever the step; its order is not measured."""
 

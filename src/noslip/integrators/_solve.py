@@ -38,6 +38,7 @@ class Status(enum.IntEnum):
     SOLVED = 0
     NOT_CONVERGED = 1
     NOT_FINITE = 2
+    MULTIPLIER_ZERO = 3
 
     @property
     def message(self) -> str:
@@ -50,6 +51,10 @@ _MESSAGES = {
     Status.NOT_FINITE: (
         "the step produced NaN or infinity; the motion may have reached a singular point of the "
         "coordinates, or step_size may be too large"
+    ),
+    Status.MULTIPLIER_ZERO: (
+        "Chaplygin's multiplier f has a zero here, where the method's time ends; a system that declares its "
+        "`multiplier` can be carried through by PoincareHamiltonizedDEL"
     ),
 }
 

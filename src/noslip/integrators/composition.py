@@ -70,7 +70,7 @@ class Composition(Integrator):
             gamma, past = x
             if remembers:
                 state = replaced(state, past=past)
-            else:  # a state may depend on the step, so each part begins anew where the last one ended
+            elif not self.base.remembers_start:  # a state may depend on the step: begin anew where it ended
                 seen = self.base.observe(state)
                 fresh = self.base.init(system, seen.q, seen.v, state.t.value, gamma * h)
                 state = replaced(fresh, t=state.t, q=Sum(fresh.q.value, state.q.low))

@@ -1,0 +1,223 @@
+"""Chaplygin's multiplier: when the reduced motion is Hamiltonian in a time dtau = f(r) dt (FBO section 3).
+
+The Euler-Lagrange equations of Lc(r, r') = l_c(r, f r') in tau are the reduced equations (5) just if
+
+    F_a = (omega_a G_bc - omega_b G_ac) rdot^b rdot^c,      omega = d ln f
+
+With F = -J_c B_ab rdot^b rdot^c, J = d(dl/dxi)/drdot (group indices not written), the trace by G^bc gives the
+only candidate, in any dimension d of M,
+
+    omega_a = -G^bc J_c B_ab / (d - 1)
+
+(for d = 2 these are d_1 ln f = K_c G^c2, d_2 ln f = -K_c G^c1). What must hold besides: the equation above
+itself (automatic for d = 2), d omega = 0, and for a multiplier on all of M that the integrals of omega over
+the declared angles vanish. Where they do not, f exists on the covering space: it gains a factor with every
+turn, and a method that carries ln f along the path may use it all the same. The reduced flow has the
+invariant measure f^(d-1) dr dp, p = G rdot.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.custom_derivatives import SymbolicZero
+
+from noslip.engine.interpreter import evaluate_anyhow
+from noslip.geometry.chaplygin import Reduction, reduction, rounded
+from noslip.geometry.discrete_gradients import gauss
+from noslip.geometry.groups import Group
+from noslip.geometry.linear import spd_solve
+from noslip.system import System, is_traced
+
+SAMPLES = 8
+TOLERANCE = 1e-8
+PATH_NODES = 6  # of Gauss's rule along one step: to round-off for steps that a method can take
+
+
+class NotHamiltonizable(ValueError):
+    """The reduced motion has no multiplier f(r); the message says which condition fails and by how much."""
+
+
+@dataclass(frozen=True)
+class Hamiltonization:
+    """What Chaplygin's theorem makes of a reduced system. Made by `hamiltonize`, which checks it.
+
+    The multiplier is normalised to 1 at a point `start`, since it is determined up to a factor only.
+    """
+
+    reduced: Reduction
+
+    # ---- the multiplier ---------------------------------------------------------------------------
+    def omega(self, r: Array) -> Array:
+        """d ln f, from metric and curvature alone."""
+        return _omega(self.reduced.group, self.reduced.system, r)
+
+    def log_ratio(self, start: Array, r: Array) -> Array:
+        """ln f(r) - ln f(start), along the straight path."""
+        return _log_ratio(self.reduced.group, self.reduced.system, start, r)
+
+    def multiplier(self, start: Array, r: Array) -> Array:
+        """f(r) with f(start) = 1; the system's own `multiplier` where it has one."""
+        given, reduced = self.reduced.system.multiplier, self.reduced
+        if given is None:
+            return jnp.exp(self.log_ratio(start, r))
+        p = reduced.system.parameters
+        return given(reduced.at(r), p) / given(reduced.at(start), p)
+
+    def measure(self, start: Array, r: Array) -> Array:
+        """Density f^(d-1) of the invariant measure with respect to dr dp, p = G rdot."""
+        return self.multiplier(start, r) ** (len(self.reduced.base) - 1)
+
+    # ---- what it makes of the system --------------------------------------------------------------
+    def lagrangian(self, start: Array, r: Array, slope: Array) -> Array:
+        """Lc(r, r') = l_c(r, f r')."""
+        return self.reduced.constrained_lagrangian(r, self.multiplier(start, r) * slope)
+
+    def momentum(self, start: Array, r: Array, w: Array) -> Array:
+        """P = dLc/dr' = f dl_c/drdot."""
+        return self.multiplier(start, r) * self.reduced.momentum(r, w)
+
+    def hamiltonian(self, start: Array, r: Array, P: Array) -> Array:
+        """Hc(r, P) = P G^-1 P / (2 f^2) + V, the energy."""
+        w = self.reduced.velocity(r, P / self.multiplier(start, r))
+        q = self.reduced.at(r)
+        return self.reduced.system.energy(q, self.reduced.lift(q, w))
+
+    def poincare_lagrangian(self, start: Array, r: Array, w: Array, energy: Array) -> Array:
+        """f (l_c + E), (44)."""
+        return self.multiplier(start, r) * (self.reduced.constrained_lagrangian(r, w) + energy)
+
+    # ---- its conditions ---------------------------------------------------------------------------
+    def algebraic_defect(self, r: Array) -> Array:
+        """What the equation for omega leaves over, relative to the terms of the reaction."""
+        reduced, omega, G = self.reduced, self.omega(r), self.reduced.metric(r)
+        J = jax.jacfwd(reduced.group_momentum, 1)(r, jnp.zeros_like(r))
+        B = reduced.curvature(r)
+        reaction, terms = (jnp.einsum("ak,aij->ijk", f(J), f(B)) for f in (jnp.asarray, jnp.abs))
+        left = reaction + jnp.einsum("i,jk->ijk", omega, G) - jnp.einsum("j,ik->ijk", omega, G)
+        return jnp.max(jnp.abs(left + jnp.swapaxes(left, 1, 2))) / (jnp.max(terms) + 1e-300)
+
+    def integrability_defect(self, r: Array) -> Array:
+        """The largest component of d omega."""
+        slopes = jax.jacfwd(self.omega)(r)
+        return jnp.max(jnp.abs(slopes - slopes.T))
+
+    def turn_factors(self, r: Array, panels: int = 64) -> Mapping[str, float]:
+        """By how much f is multiplied after a whole turn of each declared base angle, from the point r;
+        1 where f is single valued, NaN where f has zeros or poles on the way."""
+        factors = {}
+        for i in self.reduced.base_angles:
+            factors[self.reduced.base[i]] = self._turn_factor(r, i, panels)
+        return factors
+
+    def _turn_factor(self, r: Array, i: int, panels: int) -> float:
+        integrals = []
+        for count in (panels, 3 * panels):
+            path = np.tile(np.asarray(r, dtype=float), (count, 1))
+            path[:, i] += 2 * np.pi * np.arange(count) / count
+            omega = evaluate_anyhow(_omega, self.reduced.group, self.reduced.system, path)
+            integrals.append(2 * np.pi * float(np.mean(omega[:, i])))
+        coarse, fine = integrals
+        return float(np.exp(fine)) if abs(fine - coarse) < 1e-6 * (1 + abs(fine)) else float("nan")
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _omega(group: Group, system: System, r: Array) -> Array:
+    reduced = Reduction(system, group)
+    d = len(reduced.base)
+    if d == 1:
+        return jnp.zeros(1)
+    J = jax.jacfwd(reduced.group_momentum, 1)(r, jnp.zeros_like(r))
+    raised = spd_solve(reduced.metric(r), J.T)
+    return -jnp.einsum("ba,aib->i", raised, reduced.curvature(r)) / (d - 1)
+
+
+def _path_integral(group: Group, system: System, start: Array, r: Array) -> Array:
+    offsets, weights = gauss(PATH_NODES)
+    values = jax.vmap(lambda c: _omega(group, system, start + (0.5 + c) * (r - start)))(jnp.asarray(offsets))
+    return jnp.dot(jnp.asarray(weights) @ values, r - start)
+
+
+_log_ratio = jax.custom_jvp(_path_integral, nondiff_argnums=(0,))
+
+
+@functools.partial(_log_ratio.defjvp, symbolic_zeros=True)
+def _log_ratio_jvp(group: Group, primals: Any, tangents: Any) -> tuple[Array, Array]:
+    """omega is closed, so that the ends alone matter; parameters change it along the whole path."""
+    (system, start, r), (parameters, *ends) = primals, tangents
+    out, change = _log_ratio(group, system, start, r), jnp.zeros(())
+    for point, tangent, sign in zip((start, r), ends, (-1, 1), strict=True):
+        if not isinstance(tangent, SymbolicZero):
+            change = change + sign * jnp.dot(_omega(group, system, point), tangent)
+    leaves, moved = (
+        jax.tree.leaves(system),
+        jax.tree.leaves(parameters, is_leaf=lambda x: isinstance(x, SymbolicZero)),
+    )
+    if any(not isinstance(x, SymbolicZero) for x in moved):
+        full = [
+            jnp.zeros_like(x) if isinstance(dx, SymbolicZero) else dx
+            for x, dx in zip(leaves, moved, strict=True)
+        ]
+        direction = jax.tree.unflatten(jax.tree.structure(system), full)
+        change = change + jax.jvp(lambda s: _path_integral(group, s, start, r), (system,), (direction,))[1]
+    return out, change
+
+
+def hamiltonize(system: System, group: Group | str = "translations") -> Hamiltonization:
+    """The Hamiltonization of a Chaplygin system, or `NotHamiltonizable` with the defect."""
+    reduced = reduction(system, group)
+    if reason := refusal(reduced):
+        raise NotHamiltonizable(f"not Hamiltonizable: {reason}")
+    return Hamiltonization(reduced)
+
+
+def refusal(reduced: Reduction) -> str | None:
+    """None, or one sentence: which condition for a multiplier fails, where and by how much."""
+    system = reduced.system
+    if system.force is not None:
+        return "an applied force has no Hamiltonian, but this system has a `force`"
+    if is_traced(system):
+        return None
+    r = np.random.default_rng(1).uniform(-1.0, 1.0, (SAMPLES, len(reduced.base)))
+    found = evaluate_anyhow(_conditions, reduced.group, system, r)
+    texts = {
+        "gyroscopic": "l_c must have no terms linear in the velocities, but has {size:.1e} of its metric",
+        "algebraic": "the reaction must come from one f(r), but misses that by {size:.1e} of its terms",
+        "integrability": "the integrability defect |d(d ln f)| is {size:.3g}",
+        "multiplier": "the system's `multiplier` must have d ln f = omega, but misses that by {size:.1e}",
+        "periodicity": "the system's `multiplier` must be 2 pi-periodic in the declared angles, but changes "
+        "by {size:.1e}; leave it out, and f is found and carried along the path",
+    }
+    for name, text in texts.items():
+        sizes = np.where(np.isfinite(found[name]), found[name], 0.0)
+        worst = int(np.argmax(sizes))
+        if sizes[worst] > TOLERANCE:
+            where = ", ".join(f"{n} = {x}" for n, x in zip(reduced.base, rounded(r[worst]), strict=True))
+            return f"{text.format(size=sizes[worst])} at {where}"
+    return None
+
+
+def _conditions(group: Group, system: System, r: Array) -> dict[str, Array]:
+    made = Hamiltonization(Reduction(system, group))
+    reduced, zero = made.reduced, jnp.zeros(())
+    linear = jnp.max(jnp.abs(reduced.momentum(r, jnp.zeros_like(r)))) / jnp.max(jnp.abs(reduced.metric(r)))
+    found = {
+        "gyroscopic": linear,
+        "algebraic": made.algebraic_defect(r),
+        "integrability": made.integrability_defect(r),
+        "multiplier": zero,
+        "periodicity": zero,
+    }
+    if system.multiplier is not None:
+        slope = jax.grad(lambda x: jnp.log(jnp.abs(made.multiplier(r, x))))(r)
+        found["multiplier"] = jnp.max(jnp.abs(slope - made.omega(r))) / (1 + jnp.max(jnp.abs(slope)))
+        turns = [made.multiplier(r, r.at[i].add(2 * jnp.pi)) for i in reduced.base_angles]
+        found["periodicity"] = jnp.max(jnp.abs(jnp.array([1.0, *turns]) - 1))
+    return found
