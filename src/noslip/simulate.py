@@ -31,6 +31,7 @@ from noslip.integrators._solve import Status
 from noslip.system import System, is_traced
 from noslip.trajectory import Report, RunInfo, Trajectory
 
+COUNTED = 512  # steps at a time that are looked at for the end of a run
 SECONDS_PER_CALL = 0.2  # how long one compiled call may take, so that progress and Ctrl-C stay live
 Progress = Callable[[int, int], None]
 
@@ -66,6 +67,13 @@ def simulate(
     q, v = (as_floats(name, x, (system.n,), traced) for name, x in (("q0", q0), ("v0", v0)))
     h, t = (as_floats(name, x, (), traced) for name, x in (("step_size", step_size), ("t0", t0)))
     save_every = whole("save_every", save_every, 1)
+    if t_end is not None and steps is None and _makes_its_own_time(integrator):
+        if traced:
+            raise ValueError(
+                "`steps` must be given instead of `t_end` when a method with its own time is traced"
+            )
+        check_run(system, integrator, q, v, t, h, backend)
+        steps, t_end = _steps_until(system, integrator, q, v, t, h, float(t_end), backend), None
     steps = whole_steps(steps, t_end, t, h)
     if traced:
         check_run(system, integrator, q, v, t, h, backend, traced)
@@ -74,6 +82,29 @@ def simulate(
     with on_cpu():
         check_run(system, integrator, q, v, t, h, backend, traced)
         return _simulate(system, integrator, q, v, t, h, steps, save_every, backend, progress, throw)
+
+
+def _makes_its_own_time(integrator: Any) -> bool:
+    return isinstance(integrator, Integrator) and integrator.own_time
+
+
+def _steps_until(
+    system: System, integrator: Integrator, q: Any, v: Any, t: Any, h: Any, t_end: float, backend: str
+) -> int:
+    """How many steps a method that makes its own time needs until t >= t_end, or until it fails."""
+    if not t_end >= float(t):
+        raise ValueError(f"`t_end` must be a time after t0 = {float(t):g}, but {t_end!r} was provided")
+    with on_cpu():
+        runner = make_runner(system, integrator, q, v, t, h, backend)
+        done, now, failed = 0, float(t), False
+        while now < t_end and not failed:
+            rows, reached, failed = runner.to(done + COUNTED, 2**62, 1)
+            if len(later := np.flatnonzero(rows.t >= t_end)):
+                return done + int(later[0]) + 1
+            if not failed and not rows.t[-1] > now:
+                raise ValueError(f"`t_end` = {t_end:g} is never reached: time stands still at {now:g}")
+            done, now = reached, float(rows.t[-1])
+    return done + failed
 
 
 def on_cpu() -> AbstractContextManager[Any]:
@@ -102,7 +133,7 @@ def _simulate(
         done = int(saved.step[-1])
         raise Interrupted(f"interrupted after step {done} of {steps}; `trajectory` holds them", run)
     if throw and not run.success:
-        raise SolveFailed(_failure(run), run)
+        raise SolveFailed(_failure(run, integrator.failure_detail(system, run)), run)
     return run
 
 
@@ -131,6 +162,18 @@ class _CompiledRunner:
     def __init__(self, system: System, integrator: Integrator, q: Array, v: Array, t: Array, h: Array):
         self.system, self.integrator, self.h = system, integrator, h
         self.carry, self.first = _loop.start(system, integrator, q, v, t, h)
+
+    def step_size(self, h: Any) -> None:
+        """Go on with another step, say backwards."""
+        self.h = h
+
+    def snapshot(self) -> _loop.Carry:
+        """Everything that the next step needs."""
+        return self.carry
+
+    def restore(self, carry: _loop.Carry) -> None:
+        """Go on from there."""
+        self.carry = _loop.strong(jax.tree.map(jnp.asarray, carry))
 
     def to(self, stop: int, last: int, every: int) -> tuple[_loop.Row, int, bool]:
         """Advance towards step `stop`: the new rows, the step reached, and whether a solve failed."""
@@ -288,11 +331,11 @@ def _versions() -> dict[str, str]:
     return found
 
 
-def _failure(run: Trajectory) -> str:
+def _failure(run: Trajectory, detail: str) -> str:
     report = run.report
     step = int(np.max(report.failed_step))
     return (
-        f"step {step} of {run.info.steps} (t = {run.t[-1]:g}) failed: {report.worst.message} "
+        f"step {step} of {run.info.steps} (t = {run.t[-1]:g}) failed: {report.worst.message}{detail} "
         f"(last increment {report.increment[-1]:.1e}, residual {report.residual[-1]:.1e}); "
         f"`trajectory` of this exception holds the {len(run.t)} saved states before it"
     )

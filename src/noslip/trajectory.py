@@ -120,6 +120,11 @@ class Trajectory:
 
     __hash__ = None  # type: ignore[assignment]
 
+    @property
+    def tau(self) -> Array:
+        """The method's own time, k h at step k: t - t0 for all but those that make t in the step."""
+        return self.info.step_size * np.cumsum(self.report.steps)
+
     def to_xarray(self) -> xarray.Dataset:
         """A dataset with dimensions time, coordinate and constraint, and the run's data as attributes."""
         import xarray

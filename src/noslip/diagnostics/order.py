@@ -62,15 +62,16 @@ def measured_order(
 ) -> MeasuredOrder:
     """Measure on one problem: for each number of steps, the errors of the first step and at t_end."""
     hs = np.array([(t_end - t0) / n for n in steps])
-    end = simulate(system, ReferenceFlow(), q0, v0, step_size=t_end - t0, steps=1, t0=t0)
+    end = _reference(system, q0, v0, t0, t_end - t0)
     local, dated, global_ = [], [], []
     for h, n in zip(hs, steps, strict=True):
         run = simulate(system, integrator, q0, v0, step_size=h, steps=n, t0=t0)
-        one = simulate(system, ReferenceFlow(), q0, v0, step_size=h, steps=1, t0=t0)
+        one = _reference(system, q0, v0, t0, h)
+        if integrator.own_time:
+            one, end = (_reference(system, q0, v0, t0, float(run.t[k]) - t0) for k in (1, -1))
         local.append(_errors(run, 1, one))
         global_.append(_errors(run, -1, end))
-        delay = float(run.t[1] - run.multiplier_t[1])
-        at = _reference_multipliers(system, q0, v0, t0, h - delay)
+        at = _reference_multipliers(system, q0, v0, t0, float(run.multiplier_t[1]) - t0)
         dated.append(float(np.max(np.abs(run.multipliers[1] - at))))
     local_errors, global_errors = np.array(local), np.array(global_)
     return MeasuredOrder(
@@ -91,4 +92,9 @@ def _errors(run: Trajectory, row: int, reference: Trajectory) -> list[float]:
 def _reference_multipliers(system: System, q0: Any, v0: Any, t0: float, time: float) -> np.ndarray:
     if time <= 0:
         return np.asarray(system.multipliers(jnp.asarray(q0), jnp.asarray(v0), t0))
-    return simulate(system, ReferenceFlow(), q0, v0, step_size=time, steps=1, t0=t0).multipliers[-1]
+    return _reference(system, q0, v0, t0, time).multipliers[-1]
+
+
+def _reference(system: System, q0: Any, v0: Any, t0: float, time: float) -> Trajectory:
+    """The motion to round-off after `time`."""
+    return simulate(system, ReferenceFlow(), q0, v0, step_size=time, steps=1, t0=t0)

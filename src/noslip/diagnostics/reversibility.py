@@ -18,19 +18,27 @@ def reversibility_defect(
     """Go `steps` steps forth and as many back; the largest difference to the start, relative to the
     largest component of state along the way. NaN if a solve fails."""
     q, v, t = (np.asarray(x, dtype=float) for x in (q0, v0, t0))
-    there = _travel(system, integrator, q, v, t, step_size, steps)
-    back = _travel(system, integrator, *there, t + steps * step_size, -step_size, steps)
+    with on_cpu():
+        runner = _runner(system, integrator, q, v, t, step_size)
+        there = _travel(system, runner, steps)
+        if integrator.remembers_start:  # what the state at the end still knows
+            runner.step_size(-step_size)
+            back = _travel(system, runner, 2 * steps)
+        else:
+            runner = _runner(system, integrator, *there, t + steps * step_size, -step_size)
+            back = _travel(system, runner, steps)
     size = max(float(np.max(np.abs(x))) for x in (q, v, *there))
     return max(float(np.max(np.abs(a - b))) for a, b in zip(back, (q, v), strict=True)) / (size or 1.0)
 
 
-def _travel(
-    system: System, integrator: Integrator, q: Any, v: Any, t: Any, h: float, steps: int
-) -> tuple[np.ndarray, np.ndarray]:
-    with on_cpu():
-        start = [np.asarray(x, dtype=float) for x in (q, v, t, h)]
-        runner = make_runner(system, integrator, *start)  # type: ignore[arg-type]
-        rows, _, failed = runner.to(steps, steps, steps)
+def _runner(system: System, integrator: Integrator, q: Any, v: Any, t: Any, h: float) -> Any:
+    start = [np.asarray(x, dtype=float) for x in (q, v, t, h)]
+    return make_runner(system, integrator, *start)  # type: ignore[arg-type]
+
+
+def _travel(system: System, runner: Any, stop: int) -> tuple[np.ndarray, np.ndarray]:
+    """The state at step `stop`."""
+    rows, _, failed = runner.to(stop, stop, stop)
     if failed:
         return np.full(system.n, np.nan), np.full(system.n, np.nan)
     return rows.q[-1] + _loop.TURN * rows.turns[-1], rows.v[-1]

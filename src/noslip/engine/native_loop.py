@@ -84,9 +84,9 @@ class NativeRunner:
     backend = "native"
 
     def __init__(self, system: System, integrator: Integrator, q: Any, v: Any, t: Any, h: Any):
-        self.loop = loop_of(system, integrator)
+        self.loop, self.system = loop_of(system, integrator), system
         self.carries, self.rows = Table(self.loop.carry), Table(self.loop.row)
-        self.fixed = Table(self.loop.fixed).pack((system, h), 1, 1)
+        self.step_size(h)
         initial = Table(self.loop.initial).pack((q, v, t), 1, 1)
         both = Table((self.loop.carry, self.loop.row))
         out = np.zeros((1, both.slots, 1), np.int64)
@@ -95,6 +95,18 @@ class NativeRunner:
         self.first = jax.tree.map(lambda x: x[0], both.unpack(out, 1)[1])
         self.reached = 0
 
+    def step_size(self, h: Any) -> None:
+        """Go on with another step, say backwards."""
+        self.fixed = Table(self.loop.fixed).pack((self.system, h), 1, 1)
+
+    def snapshot(self) -> _loop.Carry:
+        """Everything that the next step needs."""
+        return jax.tree.map(lambda x: x[0], self.carries.unpack(self.carry, 1))
+
+    def restore(self, carry: _loop.Carry) -> None:
+        """Go on from there."""
+        self.carry, self.reached = self.carries.pack(carry, 1, 1), int(carry.step)
+
     def to(self, stop: int, last: int, every: int) -> tuple[_loop.Row, int, bool]:
         """Advance towards step `stop`: the new rows, the step reached, and whether a solve failed."""
         first = self.reached
@@ -102,14 +114,14 @@ class NativeRunner:
         capacity = saves(first, stop, last, every)
         table = np.zeros((1, capacity, self.rows.slots, 1), np.int64)
         self.loop.function("advance", 1)(self.fixed, self.carry, table, 1, first, stop, last, every, capacity)
-        carry = jax.tree.map(lambda x: x[0], self.carries.unpack(self.carry, 1))
-        failed = carry.interval.status != Status.SOLVED
+        carry = self.snapshot()
+        failed = bool(carry.interval.status != Status.SOLVED)
         self.reached = int(carry.step)
         count = saves(first, self.reached + failed, last, every)
         rows = jax.tree.map(lambda x: x[:, 0], self.rows.unpack(table[:, :count], 1))
         if failed and count == saves(first, self.reached, last, every):
             rows = jax.tree.map(lambda *x: np.concatenate(x), rows, self._row_of_failure())
-        return rows, self.reached, bool(failed)
+        return rows, self.reached, failed
 
     def _row_of_failure(self) -> _loop.Row:
         both = Table((self.loop.row, self.loop.carry))

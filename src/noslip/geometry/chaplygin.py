@@ -25,7 +25,7 @@ import numpy as np
 from jax import Array
 
 from noslip.engine.interpreter import evaluate_anyhow
-from noslip.geometry.groups import GROUPS, Group
+from noslip.geometry.groups import GROUPS, Group, Translations
 from noslip.geometry.linear import solve, spd_solve
 from noslip.system import System, is_traced
 
@@ -211,6 +211,19 @@ def _broken_condition(system: System, group: Group) -> str | None:
         where = f"at q = {rounded(q[int(np.argmin(smallest))])}"
         return f"T_qQ must be vertical + D, but the constraints do not determine the group velocity {where}"
     return None
+
+
+def cyclic_coordinates(system: System) -> tuple[str, ...]:
+    """The coordinates whose translations leave the Lagrangian, the constraints and the force as they are."""
+    rng = np.random.default_rng(0)
+    q, v = rng.uniform(-1.0, 1.0, (2, SAMPLES, system.n))
+    g = rng.uniform(-1.0, 1.0, (SAMPLES, 1))
+    names = []
+    for name in system.coordinates:
+        found = evaluate_anyhow(_defects, Translations((name,)), system, q, v, g)
+        if all(np.nanmax(found[key]) <= TOLERANCE for key in ("lagrangian", "constraint", "force")):
+            names.append(name)
+    return tuple(names)
 
 
 def _defects(group: Group, system: System, q: Array, v: Array, g: Array) -> dict[str, Array]:

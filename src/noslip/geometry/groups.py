@@ -58,6 +58,10 @@ class Translations:
         """s(g f) - s(g)."""
         return f
 
+    def relative(self, s: Array, s1: Array) -> Array:
+        """f = g^-1 g1."""
+        return s1 - s
+
 
 @dataclass(frozen=True)
 class Planar:
@@ -89,6 +93,10 @@ class Planar:
     def displacement(self, s: Array, f: Array) -> Array:
         """s(g f) - s(g)."""
         return self.body_fields(s) @ f
+
+    def relative(self, s: Array, s1: Array) -> Array:
+        """f = g^-1 g1."""
+        return self.body_fields(-s) @ (s1 - s)
 
 
 Group = Translations | Planar

@@ -38,7 +38,7 @@ from noslip.system import System, is_traced
 
 SAMPLES = 8
 TOLERANCE = 1e-8
-PATH_NODES = 6  # of Gauss's rule along one step: to round-off for steps that a method can take
+PATH_NODES = 6  # of Gauss's rule along a path: to round-off for the steps that a method can take
 
 
 class NotHamiltonizable(ValueError):
@@ -60,7 +60,7 @@ class Hamiltonization:
         return _omega(self.reduced.group, self.reduced.system, r)
 
     def log_ratio(self, start: Array, r: Array) -> Array:
-        """ln f(r) - ln f(start), along the straight path."""
+        """ln f(r) - ln f(start), along the straight path; to round-off for points that are near."""
         return _log_ratio(self.reduced.group, self.reduced.system, start, r)
 
     def multiplier(self, start: Array, r: Array) -> Array:

@@ -87,14 +87,18 @@ class Integrator:
     reference: ClassVar[str] = ""
     """Paper and equation numbers."""
 
-    own_time: ClassVar[bool] = False
-    """True for methods whose time is computed in the step instead of being t0 + k h."""
-
-    remembers_start: ClassVar[bool] = False
-    """True for methods whose state carries constants of the initial state, such as its energy."""
-
     exact: ClassVar[bool] = False
     """True for a flow that is right to round-off whatever the step; its order is not measured."""
+
+    @property
+    def own_time(self) -> bool:
+        """Whether time is computed in the step instead of being t0 + k h."""
+        return False
+
+    @property
+    def remembers_start(self) -> bool:
+        """Whether the state carries constants of the initial state, such as its energy."""
+        return False
 
     @classmethod
     def variants(cls) -> tuple[Self, ...]:
@@ -149,6 +153,14 @@ class Integrator:
         else:
             x, record = solve(lambda x: self.residual(system, state, x, h), guess, scale)
         return self.update(system, state, x, h), record
+
+    def failure_detail(self, system: System, run: Any) -> str:
+        """What a failed run's message says beyond the status, with its own punctuation."""
+        return ""
+
+    def discrete_lagrangian(self, system: System, q: Array, q1: Array, h: Array) -> Array:
+        """L_d(q, q1), whose momenta the discrete momentum equation is about; here by the midpoint rule."""
+        return h * system.lagrangian((q + q1) / 2, (q1 - q) / h, system.parameters)
 
     def deformed_constraint(self, system: System, q: Array, v: Array, h: Array) -> Array:
         """What a method with the promise `deformed_constraint` keeps at zero instead of phi; JS (88)."""

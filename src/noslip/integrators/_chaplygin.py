@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -59,12 +59,14 @@ class OnBase(Integrator):
     start: str = "legendre"
     group: str = "translations"
 
-    remembers_start: ClassVar[bool] = True
-
     def __post_init__(self) -> None:
         require_interval("epsilon", self.epsilon, 0.0, 1.0)
         require_one_of("start", self.start, STARTS)
         require_one_of("group", self.group, tuple(GROUPS))
+
+    @property
+    def remembers_start(self) -> bool:
+        return True
 
     @property
     def order(self) -> int:
@@ -221,6 +223,13 @@ class OnHamiltonizedBase(OnBase):
         ended = jnp.where(failed, part > 0.5, self.passes_zero(system, state, moved, part))
         status = jnp.where(ended, int(Status.MULTIPLIER_ZERO), record.status)
         return moved, Solve(record.iterations, record.increment, record.residual, status)
+
+    def failure_detail(self, system: System, run: Any) -> str:
+        if run.report.worst != Status.MULTIPLIER_ZERO:
+            return ""
+        base = self.reduced(system).base_index
+        rate = jnp.dot(self.hamiltonized(system).omega(jnp.asarray(run.q[-1, base])), run.v[-1, base])
+        return f"; f vanishes at about t = {run.t[-1] - 1 / float(rate):.6g}"
 
     def passes_zero(
         self, system: System, state: HamiltonizedState, moved: HamiltonizedState, part: Array

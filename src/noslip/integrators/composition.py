@@ -53,6 +53,14 @@ class Composition(Integrator):
     def gammas(self) -> np.ndarray:
         return coefficients(self.scheme)
 
+    @property
+    def own_time(self) -> bool:
+        return self.base.own_time
+
+    @property
+    def remembers_start(self) -> bool:
+        return self.base.remembers_start
+
     def applies_to(self, system: System) -> str | None:
         return self.base.applies_to(system)
 

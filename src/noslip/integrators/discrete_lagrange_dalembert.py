@@ -34,7 +34,7 @@ class DiscreteLagrangeDAlembert(MapMethod):
     rho: FiniteDifferenceMap | None = None
 
     order = 1
-    preserves = frozenset({"deformed_constraint"})
+    preserves = frozenset({"deformed_constraint", "momentum_equation"})
     reference = "JS (59), (87)-(88); FBO (13)-(16)"
 
     @classmethod
@@ -86,6 +86,9 @@ class DiscreteLagrangeDAlembert(MapMethod):
 
     def observe(self, state: TwoPointState) -> Observation:
         return Observation(state.t.value, state.q.value, state.v, state.lam, state.lam_t)
+
+    def discrete_lagrangian(self, system: System, q: Array, q1: Array, h: Array) -> Array:
+        return mean([rho.discrete_lagrangian(system, q, q1, h) for rho in self._maps()])
 
     def deformed_constraint(self, system: System, q: Array, v: Array, h: Array) -> Array:
         """phi_d(q_{k-1}, q_k) with q_{k-1} = q - h v: JS (88)."""

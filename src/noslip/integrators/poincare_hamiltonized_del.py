@@ -28,7 +28,7 @@ class PoincareHamiltonizedDEL(OnHamiltonizedBase):
 
     @classmethod
     def variants(cls) -> tuple[PoincareHamiltonizedDEL, ...]:
-        return cls(), cls(epsilon=0.2), cls(start="taylor1"), cls(group="planar")
+        return cls(), cls(epsilon=0.2), cls(group="planar")
 
     def momenta(self, system: System, state: HamiltonizedState, d: Array, h: Array) -> tuple[Array, Array]:
         reduced = self.reduced(system)

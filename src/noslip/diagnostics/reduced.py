@@ -1,0 +1,207 @@
+"""What methods keep of the reduced system: momentum equation, symplectic form, energies as in FBO."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from scipy.linalg import null_space
+
+from noslip._pytree import replaced
+from noslip.engine.interpreter import evaluate_anyhow
+from noslip.geometry.chaplygin import Reduction, cyclic_coordinates, make_group
+from noslip.geometry.groups import Group
+from noslip.geometry.hamiltonization import Hamiltonization, hamiltonize
+from noslip.integrators._base import Integrator, Sum
+from noslip.integrators._chaplygin import HamiltonizedState, OnBase
+from noslip.simulate import make_runner, on_cpu
+from noslip.system import System
+from noslip.trajectory import Trajectory
+
+
+# ---- the nonholonomic momentum map --------------------------------------------------------------------
+@dataclass(frozen=True)
+class NonholonomicMomentum:
+    """J_k = D2 L_d(q_{k-1}, q_k) . xi(q_k) for sections xi of D along cyclic coordinates, one column each,
+    and what the discrete momentum equation misses at each inner node, relative to the terms of J."""
+
+    cyclic: tuple[str, ...]
+    values: np.ndarray
+    defect: np.ndarray
+
+
+def nonholonomic_momentum(
+    system: System, integrator: Integrator, run: Trajectory
+) -> NonholonomicMomentum | None:
+    """The momentum map of the translations that leave the system as it is, restricted to D, along a run.
+
+    It is not constant: J_{k+1} - J_k = D2 L_d(q_k, q_{k+1}) . (xi(q_{k+1}) - xi(q_k)) is the discrete
+    nonholonomic momentum equation (FBO section 2.2). None where D has no direction along cyclic coordinates.
+    The run must hold every step.
+    """
+    if run.info.save_every != 1:
+        raise ValueError(f"the run must hold every step, but save_every = {run.info.save_every} was used")
+    system = system.with_parameters(run.info.parameters)
+    cyclic = cyclic_coordinates(system)
+    columns = [system.index(name) for name in cyclic]
+    if len(columns) <= system.m:
+        return None
+    h = np.full(len(run.q) - 1, run.info.step_size)
+    p = evaluate_anyhow(_arriving_momentum, integrator, system, run.q[:-1], run.q[1:], h)
+    mu = evaluate_anyhow(_one_forms, None, system, run.q)
+    sections = _aligned([null_space(x[:, columns]) for x in mu[1:]])
+    before = np.einsum("kc,kcs->ks", p[:, columns], sections)
+    after = np.einsum("kc,kcs->ks", p[1:, columns], sections[:-1])
+    terms = np.einsum("kc,kcs->ks", np.abs(p[:, columns]), np.abs(sections))
+    return NonholonomicMomentum(cyclic, before, (after - before[:-1]) / np.max(terms))
+
+
+def _arriving_momentum(integrator: Integrator, system: System, q: Array, q1: Array, h: Array) -> Array:
+    return jax.grad(integrator.discrete_lagrangian, 2)(system, q, q1, h)
+
+
+def _one_forms(_: None, system: System, q: Array) -> Array:
+    return system.mu(q, jnp.zeros_like(q))
+
+
+def _aligned(bases: list[np.ndarray]) -> np.ndarray:
+    """Each basis turned so that it is near the one before."""
+    aligned = [bases[0]]
+    for basis in bases[1:]:
+        u, _, w = np.linalg.svd(basis.T @ aligned[-1])
+        aligned.append(basis @ u @ w)
+    return np.array(aligned)
+
+
+# ---- the symplectic form ------------------------------------------------------------------------------
+def symplecticity_defect(
+    system: System, integrator: Integrator, q0: Any, v0: Any, *, step_size: float, steps: int = 4
+) -> float:
+    """By how much single steps miss keeping dr ^ dP on T*M, P = f dl_c/drdot: the largest entry of
+    S^T J S - J over the first `steps` steps, relative to |S|^2, with S the Jacobian of a step for (r, P), by
+    differences of order 8. What a state knows of its start (f there, its energy) is held fixed."""
+    made = hamiltonize(system, _group_name(integrator))
+    base, d = made.reduced.base_index, len(made.reduced.base)
+    J = np.block([[np.zeros((d, d)), np.eye(d)], [-np.eye(d), np.zeros((d, d))]])
+    momentum, velocity = jax.jit(made.momentum), jax.jit(_velocity_of(made))
+    start = np.asarray(q0, dtype=float)[base]
+    runner = _start(system, integrator, q0, v0, step_size)
+    defects = []
+    for _ in range(steps):
+        before = runner.snapshot()
+        seen = integrator.observe(before.state)
+        q, r = np.asarray(seen.q), np.asarray(seen.q)[base]
+
+        def stepped(x: np.ndarray, before: Any = before, q: np.ndarray = q) -> np.ndarray:
+            r, P = x[:d], x[d:]
+            if isinstance(before.state, HamiltonizedState):
+                runner.restore(replaced(before, state=_moved(made, before.state, r, P)))
+                state = _next(runner).state
+                return np.concatenate([state.q.value[base], state.P])
+            at = q.copy()
+            at[base] = r
+            fresh = _start(system, integrator, at, velocity(start, at, P), step_size)
+            seen = integrator.observe(_next(fresh).state)
+            return np.concatenate([seen.q[base], momentum(start, seen.q[base], seen.v[base])])
+
+        own = isinstance(before.state, HamiltonizedState)
+        P = before.state.P if own else momentum(start, r, np.asarray(seen.v)[base])
+        S = _differences(stepped, np.concatenate([r, P]))
+        defects.append(np.max(np.abs(S.T @ J @ S - J)) / np.max(np.abs(S)) ** 2)
+        runner.restore(before)
+        _next(runner)
+    return float(np.max(defects))
+
+
+def _group_name(integrator: Integrator) -> str:
+    """Of a method on M, or of what is composed of it; any other method is judged by translations."""
+    method = getattr(integrator, "base", integrator)
+    return method.group if isinstance(method, OnBase) else "translations"
+
+
+def _start(system: System, integrator: Integrator, q: Any, v: Any, h: float) -> Any:
+    with on_cpu():
+        x, w, t, step = (np.asarray(value, dtype=float) for value in (q, v, 0.0, h))
+        return make_runner(system, integrator, x, w, t, step)
+
+
+def _next(runner: Any) -> Any:
+    """Everything after one more step."""
+    step = int(runner.snapshot().step) + 1
+    runner.to(step, step, step)
+    return runner.snapshot()
+
+
+def _moved(
+    made: Hamiltonization, state: HamiltonizedState, r: np.ndarray, P: np.ndarray
+) -> HamiltonizedState:
+    """The state at (r, P); a multiplier that is carried along changes with r."""
+    q = np.array(state.q.value)
+    old, q[made.reduced.base_index] = q[made.reduced.base_index], r
+    reference = state.reference
+    if made.reduced.system.multiplier is None:
+        reference = reference + made.log_ratio(jnp.asarray(old), jnp.asarray(r))
+    return replaced(state, q=Sum(jnp.asarray(q), state.q.low), P=P, reference=np.asarray(reference))
+
+
+def _velocity_of(made: Hamiltonization) -> Callable[[Array, Array, Array], Array]:
+    def velocity(start: Array, q: Array, P: Array) -> Array:
+        r = q[made.reduced.base_index]
+        return made.reduced.lift(q, made.reduced.velocity(r, P / made.multiplier(start, r)))
+
+    return velocity
+
+
+def _differences(function: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -> np.ndarray:
+    """The Jacobian by central differences of order 8, whose error is about that of rounding."""
+    width, columns = 0.01 * max(1.0, float(np.max(np.abs(x)))), []
+    for e in np.eye(len(x)):
+        ends = [function(x + k * width * e) - function(x - k * width * e) for k in (1, 2, 3, 4)]
+        columns.append(np.dot([4 / 5, -1 / 5, 4 / 105, -1 / 280], ends) / width)
+    return np.array(columns).T
+
+
+# ---- the multiplier and energies along a run -----------------------------------------------------------
+def multiplier_along(system: System, group: Group, q: np.ndarray) -> np.ndarray:
+    """f at the rows of q, 1 at the first; where it is found, it is carried from row to row."""
+    ratios = evaluate_anyhow(_multiplier_ratio, group, system, q[:-1], q[1:])
+    return np.concatenate([[1.0], np.cumprod(ratios)])
+
+
+def _multiplier_ratio(group: Group, system: System, q: Array, q1: Array) -> Array:
+    made = Hamiltonization(Reduction(system, group))
+    base = made.reduced.base_index
+    return made.multiplier(q[base], q1[base])
+
+
+def midpoint_energy(system: System, integrator: Integrator, run: Trajectory) -> np.ndarray:
+    """The energies of FBO's figures: of ((r_i + r_{i+1}) / 2, (r_{i+1} - r_i) / h), one per step, for methods
+    of that family; in tau, where the method steps in it, so that the velocity is f times the quotient."""
+    system, h = system.with_parameters(run.info.parameters), np.diff(run.tau)
+    group = make_group(system, _group_name(integrator))
+    f = multiplier_along(system, group, run.q)[:-1] if integrator.own_time else np.ones_like(h)
+    how = (group, integrator.own_time)
+    return evaluate_anyhow(_midpoint_energy, how, system, run.q[:-1], run.q[1:], h, f)
+
+
+def _midpoint_energy(how: Any, system: System, q: Array, q1: Array, h: Array, f: Array) -> Array:
+    group, in_tau = how
+    made = Hamiltonization(Reduction(system, group))
+    base = made.reduced.base_index
+    r, w = (q[base] + q1[base]) / 2, (q1[base] - q[base]) / h
+    if in_tau:
+        w = w * f * made.multiplier(q[base], r)
+    at = made.reduced.at(r)
+    return system.energy(at, made.reduced.lift(at, w))
+
+
+def poincare_energy(system: System, integrator: Integrator, run: Trajectory) -> np.ndarray:
+    """f (energy - E) along a run, which `PoincareHamiltonizedDEL` nearly keeps at zero: FBO (49), (50)."""
+    system = system.with_parameters(run.info.parameters)
+    f = multiplier_along(system, make_group(system, _group_name(integrator)), run.q)
+    return f * (run.energy - run.energy[0])

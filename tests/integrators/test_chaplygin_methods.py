@@ -1,0 +1,295 @@
+"""RDLA, HDEL and PTHDEL of FBO: closed forms, the paper's numbers, what each keeps, and zeros of f."""
+
+import dataclasses
+import math
+
+import jax
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import noslip
+from noslip import simulate, systems
+from noslip.diagnostics import (
+    energy_error,
+    midpoint_energy,
+    multiplier_along,
+    nonholonomic_momentum,
+    poincare_energy,
+    symplecticity_defect,
+    time_errors,
+)
+from noslip.geometry.chaplygin import make_group
+from noslip.integrators._solve import Status
+from noslip.integrators.composition import Composition
+from noslip.integrators.discrete_lagrange_dalembert import DiscreteLagrangeDAlembert
+from noslip.integrators.hamiltonized_del import HamiltonizedDEL
+from noslip.integrators.poincare_hamiltonized_del import PoincareHamiltonizedDEL
+from noslip.integrators.reduced_dla import ReducedDLA
+from noslip.systems import fbo_particle, knife_edge, sinusoidal_particle
+from noslip.testing.integrators import perturbed_case
+
+START = [0.0, 0.0, 0.0], [1.0, 1.0, 0.0]  # FBO 5.1 and 5.2: alpha_x = alpha_y = 1, E = 1
+FBO = {"start": "taylor1"}  # the start that reproduces the printed figures
+
+
+def largest(x):
+    return float(np.max(np.abs(x)))
+
+
+def without_multiplier(system):
+    return dataclasses.replace(system, multiplier=None)
+
+
+# ---- FBO section 5.1: the particle --------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("method", "steps", "below", "above"),
+    [
+        (ReducedDLA(**FBO), 200, 1e-3, 1e-4),
+        (HamiltonizedDEL(**FBO), 60, 1e-2, 1e-3),
+        (PoincareHamiltonizedDEL(**FBO), 200, 1e-1, 1e-2),
+    ],
+    ids=lambda x: type(x).__name__,
+)
+def test_the_errors_of_figure_1(method, steps, below, above):
+    """rmsd errors of order 1e-4, 1e-3, 1e-2 against (53), for HDEL in tau against (56)."""
+    run = simulate(fbo_particle.system(), method, *START, step_size=0.05, steps=steps)
+    x, y = (np.sinh(run.tau), run.tau) if method.own_time else (run.t, np.arcsinh(run.t))
+    error = largest(np.hypot(run.q[:, 0] - x, run.q[:, 1] - y))
+    assert above < error < below
+
+
+def test_the_energies_of_figure_2_and_the_law_50():
+    """Stable errors of order 1e-4 for RDLA and HDEL; PTHDEL grows like C t with C = 5.2e-4."""
+    system = fbo_particle.system()
+    for method, steps in ((ReducedDLA(**FBO), 200), (HamiltonizedDEL(**FBO), 60)):
+        run = simulate(system, method, *START, step_size=0.05, steps=steps)
+        assert 1e-4 < largest(midpoint_energy(system, method, run) - 1) < 4e-4
+    method = PoincareHamiltonizedDEL(**FBO)
+    run = simulate(system, method, *START, step_size=0.05, steps=200)
+    kept = poincare_energy(system, method, run)
+    assert_allclose(kept[-1], 5.2e-4, rtol=0.005)
+    far = run.t > 5
+    assert_allclose((run.energy[far] - 1) / np.sqrt(1 + run.q[far, 0] ** 2), kept[far], rtol=1e-10)
+    slope = np.polyfit(run.t[far], run.energy[far], 1)[0]
+    assert_allclose(slope, 5.2e-4, rtol=0.01)
+    long = simulate(system, method, *START, step_size=0.05, steps=20_000, save_every=1000)
+    assert_allclose(long.energy[-1] - 1, 5.2e-4 * 1000, rtol=0.01)
+
+
+def test_the_time_errors_of_61():
+    """1.04e-5, 2.09e-5, ..., 2.14e-3 by (60); the true error is twice the last one, ERRATA 29."""
+    system, method = fbo_particle.system(), HamiltonizedDEL(**FBO)
+    run = simulate(system, method, *START, step_size=0.05, steps=60)
+    found = time_errors(system, method, run)
+    assert_allclose(found.a_posteriori[[1, 2, 60]], [1.04e-5, 2.09e-5, 2.14e-3], rtol=3e-3)
+    assert_allclose(found.a_priori[1:], 0.05**3 / 12 * np.cumsum(np.cosh(found.tau[1:])), rtol=1e-9)
+    assert_allclose(found.actual, run.t - np.sinh(run.tau), atol=1e-10)
+    assert_allclose(found.actual[-1], 4.59e-3, rtol=1e-2)
+    simpson = HamiltonizedDEL(**FBO, time_rule="simpson")
+    better = simulate(system, simpson, *START, step_size=0.05, steps=60)
+    trajectory = np.sqrt(1 + better.q[:, 0] ** 2)  # exact F along the computed points, integrated finely
+    spline = np.concatenate([[0], np.cumsum((trajectory[1:] + trajectory[:-1]) / 2) * 0.05])
+    assert abs(better.t[-1] - run.t[-1]) > 1e-3  # the quadrature's own error, which (36) bounds
+    assert abs(spline[-1] - run.t[-1]) < 1e-12  # (35) is what the method does
+    assert largest(time_errors(system, simpson, better).actual) < largest(found.actual)
+
+
+# ---- FBO section 5.2: the sinusoidal particle ---------------------------------------------------------
+def test_the_energies_of_figure_5():
+    """Bounded for all three; PTHDEL's E of Lc~ at most 0.0006, its energy 0.00085 (footnote 8)."""
+    system = sinusoidal_particle.system()
+    for method, bound in ((ReducedDLA(**FBO), 3.2e-4), (HamiltonizedDEL(**FBO), 3.2e-4)):
+        run = simulate(system, method, *START, step_size=0.05, steps=200)
+        assert 1e-4 < largest(midpoint_energy(system, method, run) - 1) < bound
+    method = PoincareHamiltonizedDEL(**FBO)
+    run = simulate(system, method, *START, step_size=0.05, steps=200)
+    assert_allclose(largest(poincare_energy(system, method, run)), 6.2e-4, rtol=0.01)
+    assert_allclose(largest(midpoint_energy(system, method, run) - 1), 8.4e-4, rtol=0.01)
+    long = simulate(system, method, *START, step_size=0.05, steps=100_000, save_every=10)
+    assert largest(long.energy - 1) < 9e-4
+
+
+# ---- FBO section 5.3: the knife edge, where f = cos(phi) vanishes -------------------------------------
+KNIFE = [0.0, 0.0, 0.0], [1.0, 0.0, 1.0]
+
+
+def test_hdel_ends_at_the_zero_of_f_and_says_when():
+    """tau <= 1/omega = 1, so that 100 steps of 0.07 are not to be had: ERRATA 28."""
+    with pytest.raises(
+        noslip.SolveFailed, match=r"multiplier f has a zero here.*f vanishes at about t = 1\.[56]"
+    ) as caught:
+        simulate(knife_edge.system(), HamiltonizedDEL(**FBO), *KNIFE, step_size=0.07, steps=100)
+    run = caught.value.trajectory
+    assert 12 <= len(run.t) - 1 <= 15
+    assert run.report.worst == Status.MULTIPLIER_ZERO
+    found = simulate(
+        without_multiplier(knife_edge.system()),
+        HamiltonizedDEL(),
+        *KNIFE,
+        step_size=0.07,
+        steps=100,
+        throw=False,
+    )
+    assert found.report.worst == Status.MULTIPLIER_ZERO
+
+
+def test_pthdel_is_carried_through_the_zeros_of_f():
+    """Seven seconds as in the paper, over pi/2 and 3 pi/2; phi turns evenly and x follows (65)."""
+    run = simulate(knife_edge.system(), PoincareHamiltonizedDEL(), *KNIFE, step_size=0.07, steps=100)
+    assert_allclose(run.q[:, 2], run.t, atol=5e-3)
+    slope = math.sin(math.pi / 36)
+    assert_allclose(run.q[:, 0], slope / 2 * np.sin(run.t) ** 2 + np.sin(run.t), atol=1e-2)
+    f = multiplier_along(knife_edge.system(), make_group(knife_edge.system()), run.q)
+    assert np.sum(np.diff(np.sign(f)) != 0) == 2
+    assert largest(energy_error(run)) < 2e-2
+    with pytest.raises(noslip.SolveFailed, match="Chaplygin's multiplier f has a zero here"):
+        simulate(
+            without_multiplier(knife_edge.system()),
+            PoincareHamiltonizedDEL(),
+            *KNIFE,
+            step_size=0.07,
+            steps=100,
+        )
+
+
+def test_the_start_of_the_figures_costs_an_order():
+    """ERRATA 27, for every method of the family, on the knife edge within its chart."""
+    case = perturbed_case(knife_edge)
+    for cls in (ReducedDLA, HamiltonizedDEL, PoincareHamiltonizedDEL):
+        errors = []
+        for steps in (20, 40):
+            run = simulate(case.system, cls(**FBO), case.q0, case.v0, step_size=0.6 / steps, steps=steps)
+            q = knife_edge.exact(
+                run.t[-1:], case.q0, case.v0, **_plain(case.system.parameters, "m", "g", "alpha")
+            )[0]
+            errors.append(largest(run.q[-1] - q[-1]))
+        assert_allclose(math.log2(errors[0] / errors[1]), 1, atol=0.25)
+        assert cls(**FBO).order == 1
+
+
+def _plain(parameters, *names):
+    return {name: parameters[name] for name in names}
+
+
+# ---- the discrete forces ------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("name", "epsilon"), [("sinusoidal_particle", 0.3), ("rolling_disk", 0.3), ("chaplygin_sleigh", 0.5)]
+)
+def test_the_forces_of_the_group_make_the_full_dla(name, epsilon):
+    """(22)-(23) with reconstruction against (15)-(16) on Q, node by node. With two nodes (14) averages the
+    one-forms, which is the mean of A only where they are written as dg + A dr."""
+    case = perturbed_case(systems.find(name))
+    methods = ReducedDLA(epsilon, forces="group"), DiscreteLagrangeDAlembert(epsilon, symmetrized=True)
+    reduced, full = (
+        simulate(case.system, method, case.q0, case.v0, step_size=0.05, steps=30) for method in methods
+    )
+    assert_allclose(reduced.q, full.q, atol=1e-12)
+
+
+def test_the_two_kinds_of_forces_agree_where_the_connection_is_linear():
+    for module, same in ((fbo_particle, True), (sinusoidal_particle, False)):
+        case = perturbed_case(module)
+        a, b = (
+            simulate(case.system, ReducedDLA(forces=forces), case.q0, case.v0, step_size=0.05, steps=50)
+            for forces in ("curvature", "group")
+        )
+        assert (largest(a.q - b.q) < 1e-12) == same
+
+
+@pytest.mark.parametrize(
+    ("name", "group"), [("sinusoidal_particle", "translations"), ("two_wheeled_robot", "planar")]
+)
+def test_the_momentum_equation(name, group):
+    """Kept by the discrete forces (22)-(23), missed by (24)-(25); J itself is not constant."""
+    case = perturbed_case(systems.find(name))
+    defects = []
+    for forces in ("group", "curvature"):
+        method = ReducedDLA(group=group, forces=forces)
+        run = simulate(case.system, method, case.q0, case.v0, step_size=0.05, steps=100)
+        found = nonholonomic_momentum(case.system, method, run)
+        assert found is not None
+        defects.append(largest(found.defect))
+        assert np.ptp(found.values) > 1e-6
+    assert defects[0] < 1e-12 < 1e-8 < defects[1]
+
+
+# ---- the multiplier found along the path --------------------------------------------------------------
+def test_a_found_multiplier_gives_the_same_run():
+    case = perturbed_case(sinusoidal_particle)
+    for method in (HamiltonizedDEL(), PoincareHamiltonizedDEL(epsilon=0.3)):
+        given, found = (
+            simulate(system, method, case.q0, case.v0, step_size=0.05, steps=200)
+            for system in (case.system, without_multiplier(case.system))
+        )
+        assert_allclose(found.q, given.q, atol=1e-12)
+        assert_allclose(found.t, given.t, atol=1e-12)
+
+
+def test_composition_raises_the_order_and_stays_symplectic():
+    case = perturbed_case(sinusoidal_particle)
+    method = Composition(HamiltonizedDEL(time_rule="simpson"))
+    assert method.own_time
+    assert "symplectic_reduced" in method.preserves
+    found = noslip.diagnostics.measured_order(
+        case.system, method, case.q0, case.v0, t_end=2.0, steps=(10, 14, 20)
+    )
+    assert_allclose(found.global_[:2], 4, atol=0.15)
+    assert symplecticity_defect(case.system, method, case.q0, case.v0, step_size=0.1) < 1e-12
+
+
+# ---- time and gradients -------------------------------------------------------------------------------
+def test_t_end_means_until_t_is_reached():
+    run = simulate(fbo_particle.system(), HamiltonizedDEL(), *START, step_size=0.05, t_end=10.0, save_every=7)
+    assert run.t[-2] < 10 <= run.t[-1]
+    again = simulate(fbo_particle.system(), HamiltonizedDEL(), *START, step_size=0.05, steps=run.info.steps)
+    assert again.t[-2] < 10 <= again.t[-1]
+    assert_allclose(again.tau, 0.05 * np.arange(run.info.steps + 1), rtol=1e-15)
+    with pytest.raises(ValueError, match="`t_end` must be a time after t0"):
+        simulate(fbo_particle.system(), HamiltonizedDEL(), *START, step_size=0.05, t_end=-1.0)
+    with pytest.raises(ValueError, match="`steps` must be given instead of `t_end`"):
+        jax.jit(
+            lambda q: (
+                simulate(fbo_particle.system(), HamiltonizedDEL(), q, START[1], step_size=0.1, t_end=1.0).q
+            )
+        )(np.zeros(3))
+
+
+@pytest.mark.parametrize(
+    "method", [HamiltonizedDEL(), PoincareHamiltonizedDEL()], ids=lambda m: type(m).__name__
+)
+def test_gradients_by_the_initial_state(method):
+    """The normalisation of f and the energy E are functions of it."""
+    system = sinusoidal_particle.system()
+    q0, v0 = sinusoidal_particle.typical_state()
+
+    def final(x, y):
+        v = v0.at[1].set(y).at[2].set(-jax.numpy.sin(x) * y)
+        run = simulate(system, method, q0.at[0].set(x), v, step_size=0.1, steps=10)
+        return run.q[-1, 1] + run.v[-1, 1] + run.t[-1] * run.q[-1, 0]
+
+    x, y, e = 0.4, -0.8, 1e-5
+    by_x, by_y = jax.jit(jax.grad(final, (0, 1)))(x, y)
+    assert_allclose(by_x, (final(x + e, y) - final(x - e, y)) / (2 * e), rtol=1e-8)
+    assert_allclose(by_y, (final(x, y + e) - final(x, y - e)) / (2 * e), rtol=1e-8)
+
+
+# ---- what is refused ----------------------------------------------------------------------------------
+def test_bad_options_and_systems():
+    with pytest.raises(ValueError, match=r"`epsilon` must be in \[0, 1\], but 1.5 was provided"):
+        ReducedDLA(epsilon=1.5)
+    with pytest.raises(ValueError, match="`start` must be one of 'legendre', 'taylor1', but 'euler' was"):
+        HamiltonizedDEL(start="euler")
+    with pytest.raises(ValueError, match="`time_rule` must be one of"):
+        HamiltonizedDEL(time_rule="boole")
+    with pytest.raises(ValueError, match="`group` must be one of"):
+        PoincareHamiltonizedDEL(group="so3")
+    robot = systems.find("two_wheeled_robot")
+    with pytest.raises(ValueError, match=r"cannot run on this system: .*; under group='planar' it is"):
+        simulate(robot.system(), ReducedDLA(), *robot.typical_state(), step_size=0.1, steps=1)
+    sleigh = systems.find("chaplygin_sleigh")
+    with pytest.raises(ValueError, match="the system is not Hamiltonizable: the integrability defect"):
+        simulate(sleigh.system(), HamiltonizedDEL(), *sleigh.typical_state(), step_size=0.1, steps=1)
+    with pytest.raises(ValueError, match="must hold every step, but save_every = 2 was used"):
+        run = simulate(fbo_particle.system(), HamiltonizedDEL(), *START, step_size=0.1, steps=4, save_every=2)
+        time_errors(fbo_particle.system(), HamiltonizedDEL(), run)
