@@ -51,6 +51,7 @@ def test_discovery_finds_the_whole_catalogue() -> None:
         "gearbox",
         "knife_edge",
         "nonholonomic_particle",
+        "planimeter",
         "quartic",
         "rolling_disk",
         "rolling_disk_on_incline",
@@ -58,6 +59,7 @@ def test_discovery_finds_the_whole_catalogue() -> None:
         "suslov",
         "turntable_ball",
         "two_wheeled_robot",
+        "veselova",
     }
     assert expected <= set(MODULES)
     assert not any(name.startswith("_") for name in MODULES)

@@ -142,7 +142,7 @@ def _potential(form: sp.Matrix, x: Sequence[sp.Symbol]) -> sp.Expr | None:
             continue
         function = sp.Integer(0)
         for i, xi in enumerate(x):
-            function += _antiderivative(tidy(scaled[i] - function.diff(xi)), xi)
+            function += antiderivative(tidy(scaled[i] - function.diff(xi)), xi)
         if not function.has(sp.Integral) and all(
             is_zero(function.diff(xi) - e) for xi, e in zip(x, scaled, strict=True)
         ):
@@ -150,7 +150,7 @@ def _potential(form: sp.Matrix, x: Sequence[sp.Symbol]) -> sp.Expr | None:
     return None
 
 
-def _antiderivative(expression: sp.Expr, x: sp.Symbol) -> sp.Expr:
+def antiderivative(expression: sp.Expr, x: sp.Symbol) -> sp.Expr:
     """Of cases, such as a constant that may be zero, the general one; the caller verifies."""
     return manualintegrate(expression, x).replace(sp.Piecewise, lambda general, *_: general[0])
 
@@ -166,5 +166,5 @@ def _integrating_factors(form: sp.Matrix, x: Sequence[sp.Symbol]) -> Iterator[sp
             if i != k and form[i] != 0:
                 rate = tidy((slopes[k, i] - slopes[i, k]) / form[i])
                 if rate != 0 and not rate.free_symbols & (set(x) - {xk}):
-                    yield sp.exp(_antiderivative(rate, xk))
+                    yield sp.exp(antiderivative(rate, xk))
                 break

@@ -51,13 +51,16 @@ class Writer:
         rows = []
         differentials = [f"d{self.names[q]}" for q in self.model.symbols.q]
         for a in range(self.m):
-            terms = zip(self.model.mu[a, :], differentials, strict=True)
-            form = _sum(self._term(c, dq) for c, dq in terms if c != 0)
+            form = self._form(zip(self.model.mu[a, :], differentials, strict=True))
             rows.append(self._numbered(r"\mu", "^", a) + f" &= {form}")
         if self.model.kind == "affine":
             drift = enumerate(self.model.drift)
             rows += [f"{self._numbered('b', '^', a)} &= {self._print(b)}" for a, b in drift]
-        return _environment(rows)
+        return environment(rows)
+
+    def _form(self, terms: Iterable[tuple[sp.Expr, str]]) -> str:
+        """A sum of coefficients times differentials."""
+        return _sum(self._term(c, differential) for c, differential in terms if c != 0)
 
     def _term(self, coefficient: sp.Expr, differential: str) -> str:
         if coefficient in (1, -1):
@@ -66,15 +69,19 @@ class Writer:
         return (rf"\left({factor}\right)" if coefficient.is_Add else factor) + r" \, " + differential
 
     def _aligned(self, pairs: Iterable[tuple[sp.Expr, sp.Expr]]) -> str:
-        return _environment([f"{self._print(left)} &= {self._print(right)}" for left, right in pairs])
+        return environment(self._row(self._print(left), right) for left, right in pairs)
+
+    def _row(self, left: str, right: sp.Expr) -> str:
+        return f"{left} &= {self._print(right)}"
 
 
-def _environment(rows: list[str]) -> str:
+def environment(rows: Iterable[str]) -> str:
+    """Rows aligned at their equality signs."""
     return "\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}"
 
 
 def _sum(terms: Iterable[str]) -> str:
-    first, *rest = terms
+    first, *rest = [*terms] or ["0"]
     signed = (f" - {t[1:].lstrip()}" if t.startswith("-") else f" + {t}" for t in rest)
     return first + "".join(signed)
 

@@ -7,7 +7,7 @@ constant, multiplier, coordinate, velocity, acceleration.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,6 +61,26 @@ class Symbols:
     def lam(m: int) -> tuple[sp.Symbol, ...]:
         return _plain("l", m)
 
+    @staticmethod
+    def xi(m: int) -> tuple[sp.Symbol, ...]:
+        """Group velocities of a Chaplygin system."""
+        return _plain("x", m)
+
+    @property
+    def slopes(self) -> tuple[sp.Symbol, ...]:
+        """Velocities dr/dtau in the time of a Hamiltonized system."""
+        return _plain("u", len(self.coordinates))
+
+    @property
+    def momenta(self) -> tuple[sp.Symbol, ...]:
+        """Momenta of a Hamiltonized system."""
+        return _plain("s", len(self.coordinates))
+
+    @property
+    def energy(self) -> sp.Symbol:
+        """The energy as a constant, in FBO (44)."""
+        return sp.Symbol("e", real=True)
+
     def _rule(self) -> dict[sp.Expr, sp.Expr]:
         t = self.time
         pairs = [*zip(self.coordinates, self.q, strict=True), *zip(self.constants, self.c, strict=True)]
@@ -68,9 +88,19 @@ class Symbols:
         pairs += [(x.diff(t, 2), a) for x, a in zip(self.coordinates, self.a, strict=True)]
         return dict([*pairs, (t, TIME)])
 
+    def _results(self) -> dict[sp.Expr, sp.Expr]:
+        """Symbols that only results contain, under names that the user's leave free."""
+        n, taken = len(self.coordinates), {*self.names, *self.constant_names, self.time.name}
+        pairs = [(xi, f"xi_{a + 1}") for a, xi in enumerate(self.xi(n))]
+        pairs += [(u, f"{name}'") for u, name in zip(self.slopes, self.names, strict=True)]
+        pairs += [(P, f"P_{name}") for P, name in zip(self.momenta, self.names, strict=True)]
+        pairs += [(self.energy, "E")]
+        return {plain: sp.Symbol(_free(name, taken)) for plain, name in pairs}
+
     def write(self, expression: Any) -> Any:
         """An expression or matrix of plain symbols in the user's own symbols."""
-        return expression.xreplace({plain: own for own, plain in self._rule().items()})
+        own = {plain: own for own, plain in self._rule().items()}
+        return expression.xreplace(own | self._results())
 
     def read(self, label: str, expression: Any, *, velocities: bool = True, time: bool = False) -> sp.Expr:
         """A user's expression in plain symbols; whatever does not belong there is an error that names it."""
@@ -115,6 +145,11 @@ class Symbols:
             raise ValueError(allowed + unknown_name("symbol", symbol.name, known))
         if bad := own.atoms(sp.nan, sp.zoo, sp.oo, -sp.oo, sp.I):
             raise ValueError(f"`{label}` must be real and finite, but {bad.pop()} was found in it")
+
+
+def _free(name: str, taken: Collection[str]) -> str:
+    """The name, with underscores added until nobody else has it."""
+    return name if name not in taken else _free(f"{name}_", taken)
 
 
 def _expression(label: str, given: Any) -> sp.Expr:

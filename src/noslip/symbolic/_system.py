@@ -11,11 +11,13 @@ import jax
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
+from noslip.symbolic._chaplygin import reduce
 from noslip.symbolic._exact import Undecided
 from noslip.symbolic._generate import generate
 from noslip.symbolic._integrability import Integrability
 from noslip.symbolic._latex import Writer
 from noslip.symbolic._model import Model
+from noslip.symbolic._reduction import SymbolicReduction
 from noslip.symbolic._symbols import Symbols, make_symbols, sequence
 from noslip.system import System
 
@@ -143,6 +145,16 @@ class SymbolicSystem(System):
         if self.kind == "nonlinear":
             raise ValueError("integrability() needs linear or affine constraints, but these are nonlinear")
         return self.model.integrability
+
+    def chaplygin(self, group: str = "translations") -> SymbolicReduction:
+        """The reduction by a group that acts on the fibre (by default the last m coordinates).
+
+        `group` is "translations", or "planar": SE(2) acting on a fibre (x, y, angle). Whether L and the
+        constraints are invariant, and transversal to the group, is decided exactly; if not, a ValueError says
+        which condition fails and why.
+        """
+        fibre = self.fibre or self.coordinates[-self.m :]
+        return SymbolicReduction(self, reduce(self.model, group, fibre))
 
 
 def _disguise(model: Model) -> str:

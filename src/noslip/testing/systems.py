@@ -193,19 +193,19 @@ def check_integrability(system: System, q: Any, holonomic: bool) -> None:
 
 
 def check_multiplier(system: System, q: Any, v: Any, tolerance: float) -> None:
-    """Chaplygin's f makes f det(G) dr dv an invariant measure of the reduced motion of two coordinates."""
-    if system.multiplier is None or system.n - system.m != 2:
+    """Chaplygin's f makes f^(d-1) det(G) dr dv an invariant measure on a base of d coordinates."""
+    if system.multiplier is None:
         return
     defect = _measure_defect(system, jnp.asarray(q), jnp.asarray(v))
     _require(
         abs(float(defect)) <= tolerance,
-        f"`multiplier` must be the density of an invariant measure, but the divergence is {defect:.1e}",
+        f"`multiplier` must give an invariant measure f^(d-1) dr dp, but its divergence is {defect:.1e}",
     )
 
 
 @jax.jit
 def _measure_defect(system: System, q: Array, v: Array) -> Array:
-    """Divergence of the reduced vector field in (r, rdot) against the density f det(G)."""
+    """Divergence of the reduced vector field in (r, rdot) against the density f^(d-1) det(G)."""
     fibre = system.fibre or system.coordinates[-system.m :]
     dependent = np.array([system.index(name) for name in fibre])
     base = np.setdiff1d(np.arange(system.n), dependent)
@@ -217,10 +217,11 @@ def _measure_defect(system: System, q: Array, v: Array) -> Array:
 
     def flux(r: Array, u: Array) -> tuple[Array, Array]:
         point = q.at[base].set(r)
-        lifts = jax.vmap(lift, (None, 0))(point, jnp.eye(2))
+        lifts = jax.vmap(lift, (None, 0))(point, jnp.eye(len(base)))
         metric = lifts @ system.mass_matrix(point) @ lifts.T
         assert system.multiplier is not None
-        density = system.multiplier(point, system.parameters) * jnp.linalg.det(metric)
+        f = system.multiplier(point, system.parameters)
+        density = f ** (len(base) - 1) * jnp.linalg.det(metric)
         return density * u, density * system.acceleration(point, lift(point, u))[base]
 
     r, u = q[base], v[base]
