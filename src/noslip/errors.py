@@ -23,6 +23,10 @@ class Interrupted(KeyboardInterrupt):
         self.trajectory = trajectory
 
 
+class NotHamiltonizable(ValueError):
+    """A reduced motion without a multiplier f(r); the message says which condition fails, by how much."""
+
+
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
     """One sentence for a name that does not exist, with the nearest one that does."""
     known = sorted(known)

@@ -11,7 +11,8 @@ from numpy.testing import assert_allclose
 from scipy.integrate import solve_ivp
 
 from noslip import System, systems
-from noslip.geometry.hamiltonization import Hamiltonization, NotHamiltonizable, hamiltonize
+from noslip.errors import NotHamiltonizable
+from noslip.geometry.hamiltonization import Hamiltonization, hamiltonize
 from noslip.systems import chaplygin_sleigh, fbo_particle, knife_edge, two_wheeled_robot
 from noslip.testing.integrators import perturbed_case
 

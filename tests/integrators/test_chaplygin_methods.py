@@ -74,7 +74,8 @@ def test_the_energies_of_figure_2_and_the_law_50():
     slope = np.polyfit(run.t[far], run.energy[far], 1)[0]
     assert_allclose(slope, 5.2e-4, rtol=0.01)
     long = simulate(system, method, *START, step_size=0.05, steps=20_000, save_every=1000)
-    assert_allclose(long.energy[-1] - 1, 5.2e-4 * 1000, rtol=0.01)
+    assert_allclose((long.energy[1:] - 1) / np.sqrt(1 + long.q[1:, 0] ** 2), 5.2e-4, rtol=0.005)
+    assert long.energy[-1] > 1.5
 
 
 def test_the_time_errors_of_61():
@@ -255,6 +256,7 @@ def test_t_end_means_until_t_is_reached():
         )(np.zeros(3))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "method", [HamiltonizedDEL(), PoincareHamiltonizedDEL()], ids=lambda m: type(m).__name__
 )
@@ -290,6 +292,6 @@ def test_bad_options_and_systems():
     sleigh = systems.find("chaplygin_sleigh")
     with pytest.raises(ValueError, match="the system is not Hamiltonizable: the integrability defect"):
         simulate(sleigh.system(), HamiltonizedDEL(), *sleigh.typical_state(), step_size=0.1, steps=1)
+    run = simulate(fbo_particle.system(), HamiltonizedDEL(), *START, step_size=0.1, steps=4, save_every=2)
     with pytest.raises(ValueError, match="must hold every step, but save_every = 2 was used"):
-        run = simulate(fbo_particle.system(), HamiltonizedDEL(), *START, step_size=0.1, steps=4, save_every=2)
         time_errors(fbo_particle.system(), HamiltonizedDEL(), run)

@@ -101,7 +101,7 @@ class NativeRunner:
 
     def snapshot(self) -> _loop.Carry:
         """Everything that the next step needs."""
-        return jax.tree.map(lambda x: x[0], self.carries.unpack(self.carry, 1))
+        return jax.tree.map(lambda x: x[0].copy(), self.carries.unpack(self.carry, 1))
 
     def restore(self, carry: _loop.Carry) -> None:
         """Go on from there."""

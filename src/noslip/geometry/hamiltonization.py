@@ -30,6 +30,7 @@ from jax import Array
 from jax.custom_derivatives import SymbolicZero
 
 from noslip.engine.interpreter import evaluate_anyhow
+from noslip.errors import NotHamiltonizable
 from noslip.geometry.chaplygin import Reduction, reduction, rounded
 from noslip.geometry.discrete_gradients import gauss
 from noslip.geometry.groups import Group
@@ -39,10 +40,6 @@ from noslip.system import System, is_traced
 SAMPLES = 8
 TOLERANCE = 1e-8
 PATH_NODES = 6  # of Gauss's rule along a path: to round-off for the steps that a method can take
-
-
-class NotHamiltonizable(ValueError):
-    """The reduced motion has no multiplier f(r); the message says which condition fails and by how much."""
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from itertools import combinations
 
 import sympy as sp
 
+from noslip.errors import NotHamiltonizable
 from noslip.symbolic._chaplygin import Reduced, polynomial
 from noslip.symbolic._exact import Undecided, is_zero, sample, zero
 from noslip.symbolic._integrability import antiderivative
@@ -124,7 +125,7 @@ def hamiltonize(reduced: Reduced) -> Hamiltonized:
     """The Hamiltonization, or a sentence that says what stands against it."""
     write = reduced.model.symbols.write
     if not all(is_zero(force) for force in reduced.force):
-        raise ValueError(
+        raise NotHamiltonizable(
             "not Hamiltonizable: an applied force has no Hamiltonian, but this system has a `force`"
         )
     candidate = omega(reduced)
@@ -151,11 +152,11 @@ def _check_algebraic(reduced: Reduced, candidate: Sequence[sp.Expr]) -> bool:
             linear = tidy(sum(defect.diff(x).subs(dict.fromkeys(reduced.rdot, 0)) * x for x in reduced.rdot))
             where = f"in the equation of {names[reduced.base[i]]}"
             if is_zero(defect - linear):
-                raise ValueError(
+                raise NotHamiltonizable(
                     "not Hamiltonizable: the terms of the Lagrangian linear in the velocities "
                     f"leave the defect {write(linear)} {where}"
                 )
-            raise ValueError(
+            raise NotHamiltonizable(
                 f"not Hamiltonizable: the algebraic defect is {write(tidy(defect))} {where}, "
                 "a reaction that no f(r) explains"
             )
@@ -171,7 +172,7 @@ def _check_integrable(reduced: Reduced, candidate: Sequence[sp.Expr]) -> bool:
         holds, sure = zero(defect)
         if not holds:
             x, y = (names[reduced.base[k]] for k in (i, j))
-            raise ValueError(
+            raise NotHamiltonizable(
                 f"not Hamiltonizable: the integrability defect is {write(tidy(defect))} "
                 f"(d_{x} omega_{y} - d_{y} omega_{x} with omega = d ln f)"
             )
