@@ -104,8 +104,21 @@ def user_run(*more: str, name: str = "mine.py:particle") -> Result:
 def test_version_and_help() -> None:
     assert call("--version").output.strip() == f"noslip {noslip.__version__}"
     assert "rerun" in call("--help").output
-    for command in ("systems", "integrators", "run", "rerun", "scoreboard", "bench"):
+    for command in ("systems", "integrators", "run", "rerun", "reduce", "scoreboard", "bench"):
         assert call(command, "--help").exit_code == 0
+
+
+def test_reduce_tells_group_metric_and_multiplier() -> None:
+    result = call("reduce", "two_wheeled_robot", "--group", "planar")
+    assert result.exit_code == 0, result.output
+    assert "planar of x, y, theta" in result.output
+    assert "f after a turn of psi_left" in result.output
+    assert "multiplied by 1.45652" in result.output
+    assert "no: the integrability defect" in call("reduce", "chaplygin_sleigh").output
+    refused = call("reduce", "two_wheeled_robot")
+    assert refused.exit_code == 2
+    assert "no Chaplygin system under translations" in refused.stderr
+    assert "--group must be one of" in call("reduce", "fbo_particle", "--group", "so3").stderr
 
 
 def test_scoreboard_measures_the_methods_that_were_asked_for() -> None:

@@ -1,4 +1,4 @@
-"""The command line: `noslip systems | integrators | run | rerun | scoreboard | bench`.
+"""The command line: `noslip systems | integrators | run | rerun | reduce | scoreboard | bench`.
 
 Exit codes: 0 done; 2 bad input, nothing written; 3 a step could not be solved, the part before it is
 kept; 4 a rerun differs from the saved run; 130 interrupted, what had been saved until then is kept.
@@ -26,6 +26,7 @@ from noslip._cli_inputs import (
     open_source,
     pairs,
 )
+from noslip._cli_reduce import reduce
 from noslip._cli_show import (
     DIFFERENT,
     INTERRUPTED,
@@ -352,6 +353,9 @@ def _check_targets(output: Path | None, plot: Path | None) -> None:
 
 
 # ---- judgement ------------------------------------------------------------------------------------
+
+
+app.command()(reduce)
 
 
 @app.command("scoreboard")
