@@ -52,6 +52,11 @@ class Generating(Integrator):
             p1.append(p + alpha * h * f)
         return mean(p0), mean(p1)
 
+    def discrete_lagrangian(self, system: System, q: Array, q1: Array, h: Array) -> Array:
+        """S of (25)."""
+        w = (q1 - q) / h
+        return mean([h * system.lagrangian(q + a * h * w, w, system.parameters) for a in self.alphas])
+
     def init(self, system: System, q: Array, v: Array, t: Array, h: Array) -> VelocityState:
         return VelocityState(Sum.start(t), Sum.start(q), Sum.start(v), system.multipliers(q, v, t), t)
 
