@@ -15,7 +15,7 @@ p_k and lam_k are both known when q_k is reached, (q_k, v_k) satisfies the const
 is p_0 = dL/dv(q_0, v_0) with lam_0 = lam(q_0, v_0), for every alpha. Affine constraints are reflected or
 projected about phi = 0. External forces F have LMS's weights: D2 S + alpha h F, -D1 S - (1 - alpha) h F.
 
-Both readings keep the discrete nonholonomic momentum equation: it is P (...) = 0 along the symmetry directions in D.
+Both readings keep the discrete nonholonomic momentum equation: it is P (...) = 0 along symmetries in D.
 The reflection makes lam_{k+1} + lam_k, not lam, follow the motion: an error in lam lives on with alternating
 sign. It starts at O(h^2) or below and stays there for the particle and the disk, but can grow over long times
 (on `two_quadratic_constraints` within t = 500): watch `run.multipliers`. The projection forgets, but damps.
