@@ -1,4 +1,4 @@
-"""The command line: `noslip systems | integrators | run | rerun | scoreboard | bench`.
+"""The command line: `noslip systems | integrators | run | rerun | scoreboard | bench | study`.
 
 Exit codes: 0 done; 2 bad input, nothing written; 3 a step could not be solved, the part before it is
 kept; 4 a rerun differs from the saved run; 130 interrupted, what had been saved until then is kept.
@@ -35,6 +35,7 @@ from noslip._cli_show import (
     print_table,
     stop,
 )
+from noslip._cli_study import study
 from noslip.errors import Interrupted, SolveFailed
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ def _options(
 
 
 app.add_typer(bench, name="bench")
+app.add_typer(study, name="study")
 
 
 # ---- what there is --------------------------------------------------------------------------------
