@@ -12,24 +12,25 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from noslip.plots.trajectory import COLOURS, STYLES, require_matplotlib
+from noslip.plots.trajectory import COLOURS, STYLES, envelope, require_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 MARKERS = "osD^vPX"
-POINTS = 4000  # a curve with more points than this is thinned, keeping the largest |y| of each bin
+POINTS = 1500  # a curve with more points than this is thinned
 
 
 @dataclass(frozen=True)
 class Curve:
-    """y over x. `kind` is a line, points, a line with a mark at each point, or a thin line for comparison."""
+    """y over x. `kind` is a line, points, a line with a mark at each point, a thin line for comparison, or an
+    error, of which the largest size in each of some 200 bins is drawn."""
 
     label: str
     x: Any
     y: Any
-    kind: Literal["line", "points", "marked", "reference"] = "line"
+    kind: Literal["line", "points", "marked", "reference", "error"] = "line"
 
 
 @dataclass(frozen=True)
@@ -51,11 +52,13 @@ def draw(panels: Sequence[Panel], title: str = "") -> Figure:
 
     columns = min(2, len(panels))
     rows = -(-len(panels) // columns)
-    figure = Figure(figsize=(4.9 * columns, 3.7 * rows), layout="constrained")
-    axes = figure.subplots(rows, columns, squeeze=False).flat
+    height = max(3.5 + 0.17 * -(-len(panel.curves) // 2) for panel in panels)  # legends stand below the axes
+    width = 4.9 * columns if columns > 1 else 6.5
+    figure = Figure(figsize=(width, height * rows), layout="constrained")
+    axes = list(figure.subplots(rows, columns, squeeze=False).flat)
     for ax, panel in zip(axes, panels, strict=False):
         _draw_panel(ax, panel)
-    for ax in list(axes)[len(panels) :]:
+    for ax in axes[len(panels) :]:
         ax.set_visible(False)
     if title:
         figure.suptitle(title, fontsize=11)
@@ -91,6 +94,9 @@ def _draw_panel(ax: Axes, panel: Panel) -> None:
         )  # fmt: skip
     if "x" in panel.log:
         ax.set_xscale("log")
+        if panel.curves[0].kind == "marked":  # a few steps: name them, instead of a decade or two
+            ax.set_xticks(panel.curves[0].x, [f"{x:.3g}" for x in panel.curves[0].x])
+            ax.minorticks_off()
     if "y" in panel.log:
         ax.set_yscale("log")
     if panel.equal:
@@ -99,16 +105,18 @@ def _draw_panel(ax: Axes, panel: Panel) -> None:
     ax.set_ylabel(panel.y)
     ax.set_title(panel.title, loc="left", fontsize=10)
     if len(panel.curves) > 1:
-        ax.legend(frameon=True, framealpha=0.85, edgecolor="none", fontsize=7.5, handlelength=2.6)
+        ax.legend(
+            frameon=False, fontsize=7.5, handlelength=2.8, ncols=2,
+            loc="upper center", bbox_to_anchor=(0.5, -0.2), borderaxespad=0,
+        )  # fmt: skip
 
 
 def _thinned(curve: Curve, panel: Panel) -> tuple[np.ndarray, np.ndarray]:
     x, y = np.asarray(curve.x, dtype=float), np.asarray(curve.y, dtype=float)
-    if len(x) > POINTS:
-        starts = np.linspace(0, len(x), POINTS, endpoint=False).astype(int)
-        ends = np.append(starts[1:], len(x))
-        kept = np.array([a + np.argmax(np.abs(y[a:b])) for a, b in zip(starts, ends, strict=True)])
-        x, y = x[kept], y[kept]
-    if "y" in panel.log:  # an error of exactly zero is drawn at the bottom, not left out
-        y = np.maximum(np.abs(y), 1e-17)
+    if curve.kind == "error":
+        x, y = envelope(x, np.abs(y))
+    stride = max(1, -(-len(x) // POINTS))
+    x, y = x[::stride], y[::stride]
+    if "y" in panel.log and np.any(y == 0):  # zero is drawn below all others, not left out
+        y = np.where(y == 0, min(1e-17, np.min(y[y > 0], initial=1.0)), y)
     return x, y

@@ -46,8 +46,8 @@ def run(full: bool, track: Track) -> Study:
                     None,
                 )
             )
-        constraint.append(Curve(name, found.t, residual))
-        energy.append(Curve(name, found.t[1:], error[1:]))
+        constraint.append(Curve(name, found.t, residual, "error"))
+        energy.append(Curve(name, found.t[1:], error[1:], "error"))
     return Study(
         {"h": H, "t_end": t_end, "seed": SEED, "q0": q0s[0], "v0": v0s[0]},
         tuple(rows),

@@ -113,14 +113,14 @@ def run(full: bool, track: Track) -> Study:
                 "energy, rotating pendulum",
                 "t",
                 "|(H - H0) / H0|",
-                tuple(Curve(n, r.t[1:], energy[n][1:]) for n, r in runs.items()),
+                tuple(Curve(n, r.t[1:], energy[n][1:], "error") for n, r in runs.items()),
                 "y",
             ),
             Panel(
                 "constraint, rotating pendulum",
                 "t",
                 "|q1' + sin(q3) q2'|",
-                tuple(Curve(n, r.t, constraint[n]) for n, r in runs.items()),
+                tuple(Curve(n, r.t[1:], constraint[n][1:], "error") for n, r in runs.items()),
                 "y",
             ),
             Panel(
@@ -128,7 +128,7 @@ def run(full: bool, track: Track) -> Study:
                 "t",
                 "H / H0",
                 tuple(Curve(case, r.t, r.energy / r.energy[0]) for case, r in every.items()),
-                "y",
+                "y" if full else "",
             ),
         ),
     )

@@ -45,7 +45,8 @@ def run(full: bool, track: Track) -> Study:
         }
         kept |= {(name, label): constraint_error(r) for label, r in runs.items()}
         curves = tuple(
-            Curve(label, r.t, np.max(np.abs(r.constraint_residual), axis=1)) for label, r in runs.items()
+            Curve(label, r.t[1:], np.max(np.abs(r.constraint_residual[1:]), axis=1), "error")
+            for label, r in runs.items()
         )
         panels.append(Panel(f"{name}, h = {H:g}", "t", "largest |phi(q, v)|", curves, "y"))
     disk = rolling_disk_on_incline

@@ -3,7 +3,8 @@
 This package is imported explicitly; `import noslip` alone does not load SymPy.
 """
 
+from noslip.symbolic._formulas import Formulas, formulas
 from noslip.symbolic._integrability import Integrability
 from noslip.symbolic._system import SymbolicSystem, system
 
-__all__ = ["Integrability", "SymbolicSystem", "system"]
+__all__ = ["Formulas", "Integrability", "SymbolicSystem", "formulas", "system"]
