@@ -23,11 +23,14 @@ LONGEST = 400  # operations; a formula beyond this is not for reading
 
 @dataclass(frozen=True)
 class Formulas:
-    """L, the constraints phi = 0 and the force components that are not zero, with LaTeX names for symbols."""
+    """L, the constraints phi = 0 and the force components that are not zero, in the symbols q, v and those of
+    the parameters; `names` are the LaTeX names of all symbols."""
 
     lagrangian: sp.Expr
     constraints: tuple[sp.Expr, ...]
     force: Mapping[str, sp.Expr]
+    q: tuple[sp.Symbol, ...]
+    v: tuple[sp.Symbol, ...]
     names: Mapping[sp.Symbol, str]
 
     def latex(self) -> list[str]:
@@ -44,8 +47,8 @@ class Formulas:
 def formulas(system: System) -> Formulas | None:
     """The formulas of a system, or None where its functions use operations that have none."""
     names = [_name(name) for name in system.coordinates]
-    q = sp.symbols(f"q:{system.n}")
-    v = sp.symbols(f"v:{system.n}")
+    # SymPy writes factors in the order of their names: these come after those of all parameters
+    q, v = (tuple(sp.Symbol(f"~{x}{k}") for k in range(system.n)) for x in "qv")
     t = sp.Symbol("t")
     parameters = {name: _symbols(name, np.shape(value)) for name, value in system.parameters.items()}
     shown = dict(zip(q, names, strict=True))
@@ -75,7 +78,7 @@ def formulas(system: System) -> Formulas | None:
     if sum(sp.count_ops(x) for x in (lagrangian, *constraints, *force)) > LONGEST:
         return None
     acting = {name: f for name, f in zip(names, force, strict=False) if f != 0}
-    return Formulas(lagrangian, constraints, acting, shown)
+    return Formulas(lagrangian, constraints, acting, q, v, shown)
 
 
 def _symbols(name: str, shape: tuple[int, ...]) -> np.ndarray:
