@@ -325,7 +325,24 @@ def _described(name: str, value: Any) -> str:
     except ValueError:
         return doc
     signature = re.sub(r" at 0x[0-9a-f]+", "", signature).replace("'", "")
-    return f"```text\n{name}{signature}\n```\n\n{doc}"
+    return f"```text\n{_folded(name + signature)}\n```\n\n{doc}"
+
+
+def _folded(signature: str) -> str:
+    """A long signature with one parameter on each line."""
+    if len(signature) <= 90:
+        return signature
+    depth, lines, line = 0, [], ""
+    for letter in signature:
+        if letter in ")]}" and depth == 1 and letter == ")":
+            lines, line = [*lines, line], ""
+        depth += (letter in "([{") - (letter in ")]}")
+        line += letter
+        if (letter == "," and depth == 1) or (letter == "(" and depth == 1):
+            lines, line = [*lines, line], ""
+    return "\n".join(
+        "    " + x.strip() if 0 < k < len(lines) else x.strip() for k, x in enumerate([*lines, line])
+    )
 
 
 # ---- Markdown -------------------------------------------------------------------------------------
@@ -354,10 +371,12 @@ def _verbatim(doc: str) -> str:
 def _escaped(text: Any) -> str:
     """Plain text that Markdown leaves alone; what is between back quotes stays as it is."""
     pieces = re.split(r"(`[^`]*`|\*\*[a-z]+\*\*)", str(text))
-    return "".join(
-        piece if k % 2 else re.sub(r"([\\*_<>|\[\]#$~^{}])", r"\\\1", piece).replace("\n\\#", "\n#")
-        for k, piece in enumerate(pieces)
-    )
+    return "".join(piece if k % 2 else _plain(piece) for k, piece in enumerate(pieces))
+
+
+def _plain(text: str) -> str:
+    safe = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return re.sub(r"([\\*_|\[\]#$])", r"\\\1", safe)
 
 
 def _table(head: tuple[str, ...], rows: list[Any]) -> str:

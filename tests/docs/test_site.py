@@ -29,6 +29,7 @@ class Page(HTMLParser):
         self.ids: set[str] = set()
         self.words: list[str] = []
         self.formulas: list[str] = []
+        self.emphasised = ""
         self.pictures_without_words = 0
         self.inside: list[str] = []
         self.feed(text)
@@ -56,6 +57,8 @@ class Page(HTMLParser):
             self.formulas[-1] += data
         elif not {"code", "pre", "script", "style"} & set(self.inside):
             self.words.append(data)
+            if {"em", "strong"} & set(self.inside):
+                self.emphasised += data + "\n"
 
 
 @pytest.fixture(scope="module")
@@ -114,6 +117,8 @@ def test_mathematics_is_rendered(site: Path) -> None:
         for formula in page.formulas:
             assert formula.strip(), f"{path.relative_to(site)} has an empty formula"
             assert not re.search(r"[\\&]", formula), f"{path.relative_to(site)}: {formula!r}"
+        taken = re.search(r".*[{}\\].*|.*_\w.*", page.emphasised)  # an index that Markdown took for emphasis
+        assert taken is None, f"{path.relative_to(site)}: {taken.group()!r}"
         count += len(page.formulas)
     assert count > 100  # the family pages and every system
 

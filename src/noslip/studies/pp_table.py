@@ -4,7 +4,7 @@ The particle zdot = y xdot in the potential x^2 + y^2 starts at the origin; the 
 coordinate z and the base coordinates x, y by the discrete equations (3.2) and "exact" (PP: x^1, x^1bar,
 x^2bar). All 33 entries of the method come out to the six printed decimals with h = 0.01 (the first
 column is t / 10), base velocities (1, 1), the slope at the previous pair, a first point on the solution,
-and the *minus* sign of the printed equations.
+and the minus sign of the printed equations.
 
 That sign is wrong: virtual displacements satisfy delta z = y delta x, which makes it a plus. With the
 minus the energy is not conserved, and the exact columns solve the same wrong equation: the agreement
