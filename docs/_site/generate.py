@@ -211,7 +211,8 @@ def _studies() -> str:
     parts = [
         "# Studies",
         "Figures and tables of the papers, computed again and judged: each number that a paper prints stands "
-        "beside ours with a verdict. *Differs* always comes with a reason, most often "
+        "beside ours with a verdict; of a formula the column has the value, of a statement the words. "
+        "*Differs* always comes with a reason, most often "
         "a misprint that the [errata](../errata/README.md) explain. The pictures are those of the full form; "
         "`noslip study run all` repeats all studies in their quick form on your machine.",
     ]

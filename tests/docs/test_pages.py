@@ -22,6 +22,7 @@ LONG = {
     "quickstart.md",
     "how_to/add_a_system.md",
     "how_to/choose_an_integrator.md",
+    "how_to/draw_a_run.md",
     "mathematics/relatives.md",
     "mathematics/cfhm.md",
 }

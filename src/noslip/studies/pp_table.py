@@ -35,6 +35,7 @@ H, STEPS = 0.01, 51
 Q0, V0 = jnp.zeros(3), jnp.array([1.0, 1.0, 0.0])
 COLUMNS = {"x": 2, "y": 0, "z": 1}  # of the table: the fibre coordinate, then the base
 PRINTED = {
+    0: (0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
     1: (0.000050, 0.010000, 0.010000, 0.000050, 0.010000, 0.010000),
     2: (0.000150, 0.019998, 0.019997, 0.000200, 0.019999, 0.019997),
     3: (0.000350, 0.029992, 0.029991, 0.000450, 0.029996, 0.029991),
@@ -110,8 +111,8 @@ def run(full: bool, track: Track) -> Study:
 
 def _rows_of_the_text(system: System, split: Splitting, wrong: np.ndarray) -> list[Row]:
     """The step, the initial velocities and the second point that the text gives for the table."""
-    lines = np.array(list(PRINTED))
-    y_bar = np.array([PRINTED[k][5] for k in PRINTED])  # sin(sqrt(2) t) / sqrt(2), whatever the sign
+    lines = np.array([k for k in PRINTED if k])
+    y_bar = np.array([PRINTED[k][5] for k in PRINTED if k])  # sin(sqrt(2) t) / sqrt(2), whatever the sign
     times = np.arcsin(np.sqrt(2) * y_bar) / np.sqrt(2)
     step = float(np.median(times / lines))
     rest = float(np.max(np.abs(split.acceleration(Q0, jnp.zeros(3), sign=-1.0))))
