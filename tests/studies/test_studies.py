@@ -28,6 +28,7 @@ HEAVY = {
     "lms_constraint",
     "cfhm_order",
     "cfhm_conservation",
+    "cfhm_gearbox",
     "cfhm_variance",
     "cfhm_rolling_disk",
 }
