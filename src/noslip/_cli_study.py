@@ -10,7 +10,7 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from noslip._cli_show import console, one_sentence, print_table
+from noslip._cli_show import INTERRUPTED, console, one_sentence, print_table, stop
 
 T = TypeVar("T")
 
@@ -52,11 +52,16 @@ def run_studies(
             if out.exists() and not out.is_dir():
                 raise ValueError(f"`--out {out}` must be a folder, but it is a file")
             require_matplotlib()
+            out.mkdir(parents=True, exist_ok=True)
         table: list[tuple[str, ...]] = []
         verdicts: Counter[str] = Counter()
         for each, module in modules.items():
             began = time.perf_counter()
-            outcome = module.run(full, _bar)
+            try:
+                outcome = module.run(full, _bar)
+            except KeyboardInterrupt:
+                kept = f"; what came before is in {out}" if out is not None and table else ""
+                stop(f"interrupted in study {each}{kept}", INTERRUPTED)
             seconds = time.perf_counter() - began
             counts = Counter(row.verdict for row in outcome.rows)
             verdicts += counts

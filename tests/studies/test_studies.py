@@ -108,6 +108,20 @@ def test_the_command_lists_runs_and_refuses(tmp_path: Path) -> None:
     assert (code, text.endswith("must be a folder, but it is a file\n")) == (2, True)
 
 
+def test_an_interrupted_study_says_which_and_what_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(full: bool, track: object) -> Study:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(studies, "names", lambda: ["lms_energy", "pp_table"])
+    monkeypatch.setattr(studies.find("pp_table"), "run", stop)
+    result = CliRunner().invoke(app, ["study", "run", "all", "--out", str(tmp_path)])
+    assert result.exit_code == 130
+    assert f"noslip: interrupted in study pp_table; what came before is in {tmp_path}" in result.output
+    assert (tmp_path / "lms_energy.json").is_file()
+
+
 def store() -> None:
     found = {}
     for name, module in studies.discover().items():
