@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/installed
 
-.PHONY: demo test test-all check format clean
+.PHONY: demo test test-all check docs format clean
 
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py
@@ -18,13 +18,18 @@ check: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/mkdocs build --quiet --clean
+
+docs: $(STAMP)
+	$(BIN)/mkdocs build --quiet --clean
+	@echo "open site/index.html"
 
 format: $(STAMP)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache demo-output
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache demo-output site
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv

@@ -1,4 +1,5 @@
-"""The command line: `noslip systems | integrators | run | rerun | reduce | scoreboard | bench`.
+"""The command line: `noslip systems | integrators | run | rerun | report | animate | reduce | scoreboard |
+bench | study`.
 
 Exit codes: 0 done; 2 bad input, nothing written; 3 a step could not be solved, the part before it is
 kept; 4 a rerun differs from the saved run; 130 interrupted, what had been saved until then is kept.
@@ -26,6 +27,7 @@ from noslip._cli_inputs import (
     open_source,
     pairs,
 )
+from noslip._cli_pictures import method_of, pictures
 from noslip._cli_reduce import reduce
 from noslip._cli_show import (
     DIFFERENT,
@@ -36,6 +38,7 @@ from noslip._cli_show import (
     print_table,
     stop,
 )
+from noslip._cli_study import study
 from noslip.errors import Interrupted, SolveFailed
 
 if TYPE_CHECKING:
@@ -76,6 +79,8 @@ def _options(
 
 
 app.add_typer(bench, name="bench")
+app.add_typer(study, name="study")
+app.add_typer(pictures)
 
 
 # ---- what there is --------------------------------------------------------------------------------
@@ -242,9 +247,7 @@ def _repeat(old: Trajectory) -> Trajectory:
             f"{', '.join(model.coordinates)} and parameters {', '.join(model.parameters)}, but the saved run "
             f"has {', '.join(info.coordinates)} and {', '.join(parameters)}; it was built by other means"
         )
-    method = make_integrator(
-        info.integrator, {k: tuple(x) if isinstance(x, list) else x for k, x in info.options.items()}
-    )
+    method = method_of(info)
     new = simulate(
         model.with_parameters(parameters),
         method,

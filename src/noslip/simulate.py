@@ -295,7 +295,7 @@ def run_info(
         angles=system.angles,
         source=_catalogue_name(system),
         arguments=dict(system.parameters),
-        versions=_versions(),
+        versions=versions(),
     )
 
 
@@ -323,7 +323,7 @@ def _catalogue_structure(module: str) -> Any:
 
 
 @functools.cache
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
     found = {"noslip": __version__, "python": platform.python_version()}
     for name in ("jax", "jaxlib", "llvmlite", "numpy", "scipy", "heyoka"):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):

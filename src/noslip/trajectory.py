@@ -69,7 +69,7 @@ class RunInfo:
 
     def attributes(self) -> dict[str, str]:
         """As the attribute of a dataset."""
-        info = {f.name: _jsonable(getattr(self, f.name)) for f in fields(self)}
+        info = {f.name: jsonable(getattr(self, f.name)) for f in fields(self)}
         return {"noslip": json.dumps(info, sort_keys=True)}
 
 
@@ -216,12 +216,12 @@ def _require_engine() -> None:
         raise ImportError("saving and loading runs needs the package h5netcdf, but it is not installed")
 
 
-def _jsonable(value: Any) -> Any:
+def jsonable(value: Any) -> Any:
     """Plain data for JSON; floats keep every bit."""
     if isinstance(value, Mapping):
-        return {str(key): _jsonable(item) for key, item in value.items()}
+        return {str(key): jsonable(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_jsonable(item) for item in value]
+        return [jsonable(item) for item in value]
     if isinstance(value, (np.ndarray, np.generic, jax.Array)):
         return np.asarray(value).tolist()
     return value if isinstance(value, (str, int, float, bool, type(None))) else repr(value)

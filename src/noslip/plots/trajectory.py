@@ -6,6 +6,7 @@ are those of Okabe and Ito, and lines differ in style as well, for print and for
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -79,7 +80,7 @@ def require_matplotlib() -> None:
 
 def _draw_path(ax: Axes, runs: Mapping[str, Trajectory], times: tuple[float, float] | None = None) -> None:
     first = next(iter(runs.values()))
-    i, j = _plane(first)
+    i, j = plane(first)
     low, high = times or (-np.inf, np.inf)
     spans = []
     for k, (label, run) in enumerate(runs.items()):
@@ -152,7 +153,7 @@ def _plain_line(ax: Axes, t: Any, y: Any, label: str, k: int) -> None:
 
 
 def _error_line(ax: Axes, t: Any, error: Any, label: str, k: int) -> None:
-    t, size = _envelope(np.asarray(t), np.abs(error))
+    t, size = envelope(np.asarray(t), np.abs(error))
     ax.plot(t, np.maximum(size, FLOOR), linewidth=1.2, label=label, **_style(k, t))
 
 
@@ -167,7 +168,7 @@ def _since_start(t: Any, error: Any) -> tuple[Any, Any]:
     return t[kept], error[kept]
 
 
-def _envelope(t: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def envelope(t: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The largest value of each bin, where there are too many points to draw them all."""
     if len(t) <= BINS:
         return t, size
@@ -213,10 +214,10 @@ def _figure(title: str | None) -> tuple[Figure, list[Axes]]:
 def _title(run: Trajectory) -> str:
     options = ", ".join(f"{name}={value}" for name, value in run.info.options.items())
     on = f" on {run.info.source}" if run.info.source else ""
-    return f"{run.info.integrator}({options}){on}, h = {run.info.step_size:g}"
+    return textwrap.fill(f"{run.info.integrator}({options}){on}, h = {run.info.step_size:g}", 90)
 
 
-def _plane(run: Trajectory) -> tuple[int, int]:
+def plane(run: Trajectory) -> tuple[int, int]:
     """The two coordinates of the path: x and y, else two lengths that move, else the first two."""
     names, angles = run.info.coordinates, run.info.angles
     if "x" in names and "y" in names:

@@ -18,8 +18,8 @@ class Writer:
         self.model = model
         self.names = {q: sp.latex(sp.Symbol(name)) for q, name in zip(s.q, s.names, strict=True)}
         self.names |= {c: sp.latex(own) for c, own in zip(s.c, s.constants, strict=True)}
-        self.names |= {v: _accent(r"\dot", self.names[q]) for q, v in zip(s.q, s.v, strict=True)}
-        self.names |= {a: _accent(r"\ddot", self.names[q]) for q, a in zip(s.q, s.a, strict=True)}
+        self.names |= {v: accent(r"\dot", self.names[q]) for q, v in zip(s.q, s.v, strict=True)}
+        self.names |= {a: accent(r"\ddot", self.names[q]) for q, a in zip(s.q, s.a, strict=True)}
         taken = any(name.startswith(r"\lambda") for name in self.names.values())
         letter = r"\Lambda" if taken else r"\lambda"
         self.names |= {lam: self._numbered(letter, "_", a) for a, lam in enumerate(s.lam(self.m))}
@@ -86,7 +86,7 @@ def _sum(terms: Iterable[str]) -> str:
     return first + "".join(signed)
 
 
-def _accent(accent: str, name: str) -> str:
+def accent(accent: str, name: str) -> str:
     """The accent on the letter, not on its index: \\dot{x}_{1}."""
     letter, underscore, index = name.partition("_")
     return f"{accent}{{{letter}}}{underscore}{index}"

@@ -21,9 +21,11 @@ which are unstable equilibria that no other motion reaches, and at rest; they me
 from __future__ import annotations
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from noslip.system import Parameters, System
+from noslip.systems._pictures import placed
 
 
 def lagrangian(q: Array, v: Array, p: Parameters) -> Array:
@@ -69,6 +71,14 @@ def system(m: float = 1.0, J: float = 8.0, a: float = 1.0) -> System:
         first_integrals={"final_cos": final_cos, "final_sin": final_sin},
         fibre=("y",),
     )
+
+
+def picture(q: np.ndarray, p: Parameters) -> tuple[np.ndarray, ...]:
+    """Seen from above: the body around its centre of mass, the blade, and the line between them."""
+    blade = np.array([[-0.6, 0.0], [0.6, 0.0]])
+    body = np.array([[-0.4, -0.8], [1.6, -0.8], [2.1, 0.0], [1.6, 0.8], [-0.4, 0.8], [-0.4, -0.8]])
+    centre = np.array([[0.0, 0.0], [float(p["a"]), 0.0]])
+    return tuple(placed(part, q[0], q[1], q[2]) for part in (body, blade, centre))
 
 
 def typical_state() -> tuple[Array, Array]:

@@ -23,6 +23,7 @@ from jax import Array
 
 from noslip.system import Parameters, System
 from noslip.systems._closed_forms import Floats, driven_turn
+from noslip.systems._pictures import placed
 
 
 def lagrangian(q: Array, v: Array, p: Parameters) -> Array:
@@ -64,6 +65,12 @@ def system(m: float = 1.0, J: float = 1.0, g: float = 1.0, alpha: float = math.p
         fibre=("y",),
         multiplier=multiplier,
     )
+
+
+def picture(q: np.ndarray, p: Parameters) -> tuple[np.ndarray, ...]:
+    """Seen from above: the blade, pointed in front."""
+    blade = np.array([[-0.5, -0.06], [0.3, -0.06], [0.5, 0.0], [0.3, 0.06], [-0.5, 0.06], [-0.5, -0.06]])
+    return (placed(blade, q[0], q[1], q[2]),)
 
 
 def typical_state() -> tuple[Array, Array]:

@@ -21,6 +21,7 @@ from jax import Array
 
 from noslip.system import Parameters, System
 from noslip.systems._closed_forms import Floats, driven_turn
+from noslip.systems._pictures import upright_disk
 
 
 def lagrangian(q: Array, v: Array, p: Parameters) -> Array:
@@ -60,6 +61,11 @@ def system(m: float = 1.0, r: float = 1.0, I: float = 0.5, J: float = 0.25) -> S
         fibre=("x", "y"),
         multiplier=multiplier,
     )
+
+
+def picture(q: np.ndarray, p: Parameters) -> tuple[np.ndarray, ...]:
+    """The rim and two spokes, from above at a slant."""
+    return upright_disk(q[0], q[1], q[2], q[3], float(p["r"]))
 
 
 def typical_state() -> tuple[Array, Array]:

@@ -25,6 +25,7 @@ from jax import Array
 from noslip.system import Parameters, System
 from noslip.systems import rolling_disk
 from noslip.systems._closed_forms import Floats, driven_turn
+from noslip.systems._pictures import upright_disk
 
 
 def lagrangian(q: Array, v: Array, p: Parameters) -> Array:
@@ -55,6 +56,11 @@ def system(
         first_integrals={"heading_rate": rolling_disk.heading_rate, "drive": drive},
         fibre=("x", "y"),
     )
+
+
+def picture(q: np.ndarray, p: Parameters) -> tuple[np.ndarray, ...]:
+    """The rim and two spokes, from above at a slant."""
+    return upright_disk(q[0], q[1], q[2], q[3], float(p["r"]))
 
 
 def typical_state() -> tuple[Array, Array]:

@@ -1,0 +1,206 @@
+"""A page about one run: the system, its equations, what was preserved and how well, the solves, the plots.
+
+The page is one file with nothing outside it: pictures and formulas are inside as SVG and PNG.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from noslip.diagnostics.conservation import (
+    constraint_error,
+    deformed_constraint_error,
+    energy_drift,
+    energy_error,
+    first_integral_errors,
+)
+from noslip.integrators._base import VOCABULARY, Integrator
+from noslip.plots.equations import equation_svg
+from noslip.plots.portraits import plot_phase_portrait
+from noslip.plots.trajectory import plot_trajectory
+from noslip.symbolic import formulas
+from noslip.system import System
+from noslip.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.6rem; }
+h2 { font-size: 1.2rem; margin-top: 2rem; border-bottom: 1px solid #ccc; }
+table { border-collapse: collapse; margin: 0.5rem 0; }
+td, th { padding: 0.2rem 0.8rem 0.2rem 0; text-align: left; vertical-align: top; }
+td, th { border-bottom: 1px solid #e5e5e5; }
+img { max-width: 100%; height: auto; }
+.equation { margin: 0.6rem 0; overflow-x: auto; }
+.kept { color: #00674b; }
+.broken { color: #a94300; }
+footer { margin-top: 2rem; color: #666; font-size: 0.85rem; }
+"""
+HELD = 1e-11  # below this a quantity counts as kept to round-off over a run of any length
+
+
+def write_report(run: Trajectory, path: str | Path, system: System | None, method: Integrator) -> None:
+    """Write the page; `system` None where it is not known, and then the page has no equations."""
+    path = Path(path)
+    if path.is_dir() or not path.parent.is_dir():
+        raise ValueError(f"'{path}' must be a file in a folder that exists")
+    partial = path.with_name(f".part-{path.name}")
+    try:
+        partial.write_text(page(run, system, method))
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def page(run: Trajectory, system: System | None, method: Integrator) -> str:
+    """The whole page as text."""
+    info = run.info
+    name = info.source or "a system of the user"
+    heading = f"{info.integrator} on {name}"
+    parts = [
+        f"<h1>{_text(heading)}</h1>",
+        f"<p>{_text(_first_sentence(run))}</p>",
+        "<h2>The system</h2>",
+        _table(("", "value"), _system_rows(run, system)),
+        _equations(system),
+        "<h2>The method</h2>",
+        _table(("", "value"), _method_rows(run, method)),
+        "<h2>What was preserved, and how well</h2>",
+        _table(("quantity", "promised", "measured", ""), _kept(run, system, method)),
+        "<h2>The implicit solves</h2>",
+        _table(("", "value"), _solve_rows(run)),
+        "<h2>Pictures</h2>",
+        _picture(plot_trajectory(run), "path, energy, constraint residual and multipliers"),
+        _picture(plot_phase_portrait(run), "velocity over position for each coordinate"),
+        f"<footer>Written by noslip. {_text(_versions(run))}</footer>",
+    ]
+    body = "\n".join(parts)
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{_text(heading)}</title>'
+        f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style></head>\n<body>\n{body}\n'
+        "</body></html>\n"
+    )
+
+
+# ---- what is said ---------------------------------------------------------------------------------
+
+
+def _first_sentence(run: Trajectory) -> str:
+    steps = int(np.sum(run.report.steps))
+    done = "" if run.success else f" It ended early: {run.report.worst.message}."
+    return (
+        f"{steps} steps of {run.info.step_size:g}, from t = {run.t[0]:g} to {run.t[-1]:g}, "
+        f"{len(run.t)} states saved, computed by {run.backend}.{done}"
+    )
+
+
+def _system_rows(run: Trajectory, system: System | None) -> Iterable[tuple[str, str]]:
+    info = run.info
+    angles = dict.fromkeys(info.angles, " (angle)")
+    yield "coordinates", ", ".join(name + angles.get(name, "") for name in info.coordinates)
+    if system is not None:
+        yield "constraints", f"{system.m}, {system.kind}"
+    yield "parameters", ", ".join(f"{k} = {v}" for k, v in info.parameters.items()) or "none"
+    yield "initial position", ", ".join(f"{x:.6g}" for x in run.q0)
+    yield "initial velocity", ", ".join(f"{x:.6g}" for x in run.v0)
+
+
+def _equations(system: System | None) -> str:
+    if system is None:
+        return "<p>The file does not say where the system came from, so there are no equations here.</p>"
+    found = formulas(system)
+    if found is None:
+        return "<p>The functions of this system are too long, or use operations without a formula.</p>"
+    lines = [f'<p class="equation">{equation_svg(line)}</p>' for line in found.latex()]
+    motion = r"\frac{d}{dt}\frac{\partial L}{\partial v} - \frac{\partial L}{\partial q} = \mu^T \lambda + F"
+    lines += ["<p>The motion obeys, with the reaction along the constraint forms,</p>"]
+    lines += [f'<p class="equation">{equation_svg(motion)}</p>']
+    return "\n".join(lines)
+
+
+def _method_rows(run: Trajectory, method: Integrator) -> Iterable[tuple[str, str]]:
+    options = ", ".join(f"{k} = {v}" for k, v in run.info.options.items())
+    yield "parameters", options or "none"
+    yield "order", "exact to round-off" if method.exact else str(method.order)
+    yield "reference", method.reference
+
+
+def _kept(run: Trajectory, system: System | None, method: Integrator) -> Iterable[tuple[str, str, str, str]]:
+    """Energy, constraint and each first integral: promised, measured, and a word of judgement."""
+
+    def row(what: str, word: str, size: float, unit: str) -> tuple[str, str, str, str]:
+        verdict = "kept to round-off" if size < HELD else "not kept"
+        return what, "yes" if word in method.preserves else "no", f"{size:.1e}{unit}", verdict
+
+    conserved = system is None or (system.kind == "linear" and system.force is None)
+    change = float(np.max(np.abs(energy_error(run))))
+    if conserved:
+        yield row("energy", "energy", change, " of |T| + |V|")
+    else:
+        yield "energy", "-", f"{change:.1e} of |T| + |V|", "changes: forces, or constraints that do work"
+    yield row("constraint phi(q, v) = 0", "constraint", constraint_error(run), "")
+    if "deformed_constraint" in method.preserves and system is not None:
+        size = deformed_constraint_error(system, method, run)
+        yield row("deformed constraint, JS (88)", "deformed_constraint", size, "")
+    for name, error in first_integral_errors(run).items():
+        yield row(f"first integral {name}", "first_integrals", float(np.max(np.abs(error))), " relative")
+    if len(run.t) > 2 and conserved:
+        slope = energy_drift(run)
+        seen = (
+            "a drift"
+            if slope.significant and abs(slope.slope) * (run.t[-1] - run.t[0]) > HELD
+            else "no drift"
+        )
+        yield "energy per unit of time", "-", f"{slope.slope:.1e} +- {slope.standard_error:.1e}", seen
+    for word in sorted(method.preserves - {"energy", "constraint", "deformed_constraint", "first_integrals"}):
+        yield word, "yes", "not visible in one run", VOCABULARY[word]
+
+
+def _solve_rows(run: Trajectory) -> Iterable[tuple[str, str]]:
+    report = run.report
+    yield "outcome", report.worst.message
+    if not np.max(report.iterations):
+        yield "equations", "none: every step is explicit"
+        return
+    yield "iterations", f"{np.max(report.iterations)} at most in a step"
+    yield "last increment", f"{np.max(report.increment):.1e} at most, relative to the unknowns"
+    yield "residual", f"{np.max(report.residual):.1e} at most"
+    if np.max(report.failed_step) >= 0:
+        yield "first failed step", str(int(np.max(report.failed_step)))
+
+
+def _versions(run: Trajectory) -> str:
+    return ", ".join(f"{name} {value}" for name, value in run.info.versions.items())
+
+
+# ---- how it is shown ------------------------------------------------------------------------------
+
+
+def _text(value: Any) -> str:
+    return html.escape(str(value))
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    top = "".join(f"<th>{_text(x)}</th>" for x in head) if any(head[:1]) else ""
+    lines = [f"<tr>{top}</tr>"] if top else []
+    for row in rows:
+        mark = {"kept to round-off": ' class="kept"', "not kept": ' class="broken"'}.get(row[-1], "")
+        cells = "".join(f"<td>{_text(x)}</td>" for x in row[:-1])
+        lines.append(f"<tr>{cells}<td{mark}>{_text(row[-1])}</td></tr>")
+    return "<table>\n" + "\n".join(lines) + "\n</table>"
+
+
+def _picture(figure: Figure, said: str) -> str:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=110)
+    data = base64.b64encode(buffer.getvalue()).decode("ascii")
+    return f'<p><img alt="{_text(said)}" src="data:image/png;base64,{data}"></p>'

@@ -1,0 +1,77 @@
+"""What the pages say is run: every block of code, in order, page by page; and what they name exists."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from noslip import studies
+from noslip.cli import app
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+BLOCK = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
+PAGES = {str(path.relative_to(DOCS)): path.read_text() for path in sorted(DOCS.rglob("*.md"))}
+WITH_CODE = [name for name, text in PAGES.items() if BLOCK.search(text)]
+LONG = {
+    "quickstart.md",
+    "how_to/add_a_system.md",
+    "how_to/choose_an_integrator.md",
+    "how_to/draw_a_run.md",
+    "mathematics/relatives.md",
+    "mathematics/cfhm.md",
+    "mathematics/fbo.md",
+}
+
+
+@pytest.mark.parametrize(
+    "page", [pytest.param(p, marks=pytest.mark.slow) if p in LONG else p for p in WITH_CODE]
+)
+def test_every_block_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {"__name__": f"page_{page}"}
+    for language, block in BLOCK.findall(PAGES[page]):
+        if language == "python":
+            exec(compile(block, page, "exec", dont_inherit=True), names)
+        elif language == "console":
+            for line in block.splitlines():
+                assert line.startswith("$ noslip "), (
+                    f"{page}: a console block holds commands, but has {line!r}"
+                )
+                result = CliRunner().invoke(app, shlex.split(line)[2:])
+                assert result.exit_code == 0, f"{line}\n{result.output}"
+        else:
+            assert language == "text", f"{page}: a block must be python, console or text, but is {language!r}"
+
+
+def test_there_is_code_on_every_page_that_teaches() -> None:
+    for page in ("index.md", "quickstart.md", "tutorial.md", *(p for p in PAGES if p.startswith("how_to/"))):
+        assert page in WITH_CODE
+
+
+@pytest.mark.parametrize("paper", ["js", "lms", "cfhm", "fbo", "pp"])
+def test_every_test_that_the_errata_name_exists(paper: str) -> None:
+    text = PAGES[f"errata/{paper}.md"]
+    own = (ROOT / "tests" / "errata" / f"test_{paper}.py").read_text()
+    files = [ROOT / name for name in re.findall(r"`(tests/[\w/]+\.py)`", text)]
+    assert all(file.is_file() for file in files)
+    everything = own + "".join(file.read_text() for file in files)
+    named = set(re.findall(r"`(test_\w+)`", text))
+    assert named
+    assert [name for name in sorted(named) if f"def {name}(" not in everything] == []
+
+
+@pytest.mark.parametrize("name", studies.names())
+def test_the_gallery_shows_the_numbers_of_this_version(name: str) -> None:
+    """The stored results of the full form have the rows and verdicts of the quick form, which is tested."""
+    shown = json.loads((DOCS / "studies" / f"{name}.json").read_text())
+    assert shown["full"]
+    assert (DOCS / "studies" / f"{name}.png").is_file()
+    tested = json.loads((ROOT / "tests" / "studies" / "stored.json").read_text())[name]
+    rows = {row["quantity"]: row["verdict"] for row in shown["rows"]}
+    assert rows == {quantity: verdict for quantity, (_, verdict) in tested.items()}
