@@ -3,10 +3,10 @@
 GONZALEZ-R (on D*, Householder frame), GONZALEZ-F (15) and SI-DLA with h = 0.1. The paper takes random
 initial values and sees the energy of SI-DLA grow exponentially. It depends on them. The growth needs a
 pendulum that rotates, in one of the two senses, and the asymmetry term sin(2 q3). Rotating the other way
-the energy falls; librating, or symmetric, it stays bounded: then a reversing symmetry maps the motion to
-itself and the drift of a self-adjoint method cancels. The state that shows the paper's figure is q =
-(0.5, -0.3, 0.2), q3' = 2; the others change the sense, the angle or the asymmetry. See the errata of
-CFHM, 16 (the sign of V) and 20.
+the energy falls; librating, or symmetric, it stays bounded. A likely reason, which we did not test: a
+reversing symmetry then maps the motion to itself, so that the drift of a self-adjoint method may cancel.
+The state that shows the paper's figure is q = (0.5, -0.3, 0.2), q3' = 2; the others change the sense,
+the angle or the asymmetry. See the errata of CFHM, 16 (the sign of V) and 20.
 """
 
 from __future__ import annotations
