@@ -159,7 +159,7 @@ def _velocity_of(made: Hamiltonization) -> Callable[[Array, Array, Array], Array
 
 def _differences(function: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -> np.ndarray:
     """The Jacobian by central differences of order 8, whose error is about that of rounding."""
-    width, columns = 0.01 * max(1.0, float(np.max(np.abs(x)))), []
+    width, columns = 0.005 * max(1.0, float(np.max(np.abs(x)))), []
     for e in np.eye(len(x)):
         ends = [function(x + k * width * e) - function(x - k * width * e) for k in (1, 2, 3, 4)]
         columns.append(np.dot([4 / 5, -1 / 5, 4 / 105, -1 / 280], ends) / width)
