@@ -65,8 +65,8 @@ def run_in_store(
     """Begin the store, or go on with it, until every member is there."""
     require_zarr()
     folder = Path(path)
-    if cluster is not None:
-        _require_client(cluster)
+    if cluster is not None and not isinstance(cluster, require_client()):
+        raise TypeError(f"`cluster` must be a dask.distributed.Client, but {cluster!r} was provided")
     _begin(plan, q, v, varying, members, folder, None if chunk is None else whole("chunk", chunk, 1))
     store = _Store(folder)
     try:
@@ -110,15 +110,15 @@ def _run_on(client: Any, plan: Plan, folder: Path, chunks: list[int], progress: 
             client.cancel(tasks)
 
 
-def _require_client(cluster: Any) -> None:
+def require_client() -> Any:
+    """The class of Dask's clients, or a sentence."""
     if importlib.util.find_spec("distributed") is None:
         raise ImportError(
             "`cluster` needs the package distributed, but it is not installed; pip install noslip[cluster]"
         )
     from distributed import Client
 
-    if not isinstance(cluster, Client):
-        raise TypeError(f"`cluster` must be a dask.distributed.Client, but {cluster!r} was provided")
+    return Client
 
 
 def run_chunk(plan: Plan, folder: Path, k: int, show: Any = lambda done: None) -> None:
@@ -358,6 +358,11 @@ def _refuse_another_call(folder: Path, call: dict[str, Any], chunk: int | None) 
             f"'{folder}' holds an ensemble of another call: {k} is {before.get(k)} there, but {now.get(k)} "
             "was provided; give another `store`, or delete that folder"
         )
+
+
+def note(path: str | Path, name: str, text: str) -> None:
+    """Keep a remark with the ensemble, such as the command that made it."""
+    require_zarr().open_group(str(path), mode="r+").attrs[name] = text
 
 
 def _attributes(folder: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The command line: `noslip systems | integrators | run | rerun | scoreboard | bench`.
+"""The command line: `noslip systems | integrators | run | rerun | ensemble | scoreboard | bench`.
 
 Exit codes: 0 done; 2 bad input, nothing written; 3 a step could not be solved, the part before it is
 kept; 4 a rerun differs from the saved run; 130 interrupted, what had been saved until then is kept.
@@ -17,6 +17,7 @@ import typer
 
 from noslip import __version__
 from noslip._cli_bench import bench
+from noslip._cli_ensemble import run_ensemble
 from noslip._cli_inputs import (
     as_saved,
     initial_state,
@@ -75,6 +76,7 @@ def _options(
 
 
 app.add_typer(bench, name="bench")
+app.command("ensemble")(run_ensemble)
 
 
 # ---- what there is --------------------------------------------------------------------------------
