@@ -258,12 +258,19 @@ def run_info(
 
 
 def _has_multipliers(integrator: Integrator, system: System) -> bool:
+    leaves, structure = jax.tree.flatten(system)
+    return _observes_multipliers(integrator, structure, tuple(np.shape(x) for x in leaves))
+
+
+@functools.lru_cache(maxsize=256)  # a trace costs more than a short run
+def _observes_multipliers(integrator: Integrator, structure: Any, shapes: tuple[Any, ...]) -> bool:
+    system = jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(s, float) for s in shapes])
     x, t = jax.ShapeDtypeStruct((system.n,), float), jax.ShapeDtypeStruct((), float)
 
-    def observe(q: Array, v: Array, t: Array, h: Array) -> Any:
+    def observe(system: System, q: Array, v: Array, t: Array, h: Array) -> Any:
         return integrator.observe(integrator.init(system, q, v, t, h)).multipliers
 
-    return jax.eval_shape(observe, x, x, t, t) is not None
+    return jax.eval_shape(observe, system, x, x, t, t) is not None
 
 
 def _catalogue_name(system: System) -> str:
