@@ -1,0 +1,180 @@
+"""Work against precision: seconds of a whole call against the error at the end, noslip and its peers.
+
+Every point is one call as a user writes it, repeated when all is compiled; noslip's includes its checks,
+energies and report. The rivals of a problem are timed in turn. Points that take long are timed once.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from noslip.bench._clock import best_of_rounds, one_core, versions
+from noslip.bench.peers import PEERS, Peer
+from noslip.bench.problems import Problem, problems
+from noslip.integrators._base import Integrator
+from noslip.integrators.composition import Composition
+from noslip.integrators.discrete_gradient import DiscreteGradient
+from noslip.integrators.energy_collocation import EnergyCollocation
+from noslip.integrators.lobatto_spark import LobattoSpark
+from noslip.integrators.runge_kutta4 import RungeKutta4
+from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
+from noslip.simulate import simulate
+
+ACCURACY = 1e-10
+LONG = 0.1  # seconds above which a point is timed once
+TOLERANCES = tuple(10.0**-k for k in (4, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16))
+METHODS: dict[str, tuple[Integrator, tuple[int, ...]]] = {
+    "EnergyCollocation(2)": (EnergyCollocation(2), (100, 400, 1600, 6400)),
+    "EnergyCollocation(3)": (EnergyCollocation(3), (50, 100, 200, 400, 800)),
+    "EnergyCollocation(4)": (EnergyCollocation(4), (50, 80, 100, 125, 200, 400)),
+    "EnergyCollocation(5)": (EnergyCollocation(5), (25, 40, 50, 80, 100, 200)),
+    "EnergyCollocation(6)": (EnergyCollocation(6), (25, 40, 50, 80, 100, 200)),
+    "Composition(DiscreteGradient, kahan_li8)": (
+        Composition(DiscreteGradient(), "kahan_li8"), (50, 80, 100, 200, 400)),
+    "Composition(SemiImplicitDLA, kahan_li8)": (
+        Composition(SemiImplicitDLA(), "kahan_li8"), (50, 80, 100, 200, 400)),
+    "Composition(SemiImplicitDLA, suzuki4)": (
+        Composition(SemiImplicitDLA(), "suzuki4"), (100, 400, 1600, 6400)),
+    "LobattoSpark(4)": (LobattoSpark(4), (100, 200, 400, 800)),
+    "RungeKutta4": (RungeKutta4(), (500, 2000, 8000, 32000)),
+    "DiscreteGradient": (DiscreteGradient(), (500, 2000, 8000, 32000)),
+    "SemiImplicitDLA": (SemiImplicitDLA(), (500, 2000, 8000, 32000)),
+}  # fmt: skip
+Row = dict[str, Any]
+
+
+def measure(show: Callable[[Row], None] = lambda row: None) -> dict[str, Any]:
+    """All points; absent peers and failed points are rows too."""
+    rows: list[Row] = []
+    with one_core():
+        for problem in problems():
+            for row in _points(problem):
+                rows.append(row)
+                show(row)
+    found = {peer.package: peer.version for peer in PEERS if not peer.absent}
+    return {"benchmark": "work-precision", "versions": versions() | found, "rows": rows,
+            "span": problems()[0].span}  # fmt: skip
+
+
+def _points(problem: Problem) -> Iterator[Row]:
+    runs: dict[tuple[str, str], Any] = {}
+    rows: dict[tuple[str, str], Row] = {}
+    for key, make in _solvers(problem):
+        row: Row = {"system": problem.name, "by": key[0], "setting": key[1]}
+        if isinstance(make, str):
+            rows[key] = row | {"absent": make}
+            continue
+        began = time.perf_counter()
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                run = make()
+                q, v = run()
+        except (ArithmeticError, RuntimeError) as error:
+            rows[key] = row | {"failed": str(error).partition("\n")[0]}
+            continue
+        first = time.perf_counter() - began
+        rows[key] = row | {"first call": first} | problem.errors(q, v)
+        runs[key] = run
+    once = best_of_rounds(runs, 1)
+    quick = {key: run for key, run in runs.items() if once[key] < LONG}
+    seconds = once | best_of_rounds(quick, 9)
+    for key, row in rows.items():
+        yield row | ({"seconds": seconds[key]} if key in seconds else {})
+
+
+def _solvers(problem: Problem) -> Iterator[tuple[tuple[str, str], Any]]:
+    """((by, setting), function that makes a solver), or why there is none."""
+    for name, (method, counts) in METHODS.items():
+        for steps in counts:
+            yield (f"noslip {name}", f"{steps} steps"), _ours(problem, method, steps)
+    for peer in PEERS:
+        if peer.absent:
+            yield (peer.name, "-"), f"the package {peer.package} is not installed"
+            continue
+        for tolerance in TOLERANCES:
+            if tolerance >= peer.finest:
+                yield (peer.name, f"tolerance {tolerance:.0e}"), _theirs(problem, peer, tolerance)
+
+
+def _ours(problem: Problem, method: Integrator, steps: int) -> Callable[[], Any]:
+    def run() -> tuple[Any, Any]:
+        done = simulate(
+            problem.system,
+            method,
+            *problem.state,
+            step_size=problem.span / steps,
+            steps=steps,
+            save_every=steps,
+        )
+        return done.q[-1], done.v[-1]
+
+    return lambda: run
+
+
+def _theirs(problem: Problem, peer: Peer, tolerance: float) -> Callable[[], Any]:
+    return lambda: peer.make(problem, tolerance)
+
+
+def quickest(result: dict[str, Any], accuracy: float = ACCURACY) -> list[Row]:
+    """The quickest point of noslip and of each peer within the accuracy, with its time over noslip's."""
+    found: list[Row] = []
+    for system in dict.fromkeys(row["system"] for row in result["rows"]):
+        best: dict[str, Row] = {}
+        for row in result["rows"]:
+            if row["system"] != system:
+                continue
+            by = "noslip" if row["by"].startswith("noslip ") else row["by"]
+            if "seconds" not in row or not row["error"] <= accuracy:
+                why = row.get("absent") or row.get("failed") or f"no point below {accuracy:.0e}"
+                best.setdefault(by, {"system": system, "by": by, "missing": why})
+            elif "missing" in best.get(by, {"missing": ""}) or row["seconds"] < best[by]["seconds"]:
+                best[by] = row
+        ours = best["noslip"].get("seconds")
+        for by, row in best.items():
+            ratio = {"ratio": row["seconds"] / ours} if ours and "seconds" in row else {}
+            found.append(row | ratio | {"rival": by})
+    return found
+
+
+def markdown(result: dict[str, Any]) -> str:
+    """The quickest points within the accuracy."""
+    head = (
+        "problem",
+        "by",
+        "setting",
+        "time",
+        "ratio to noslip",
+        "global error",
+        "energy error",
+        "constraint",
+    )
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    for row in quickest(result):
+        if "missing" in row:
+            cells = (row["system"], row["by"], row["missing"], *[""] * 5)
+        else:
+            cells = (row["system"], row["by"], row["setting"], f"{1e3 * row['seconds']:.3g} ms",
+                     f"{row['ratio']:.3g}", *(f"{row[name]:.0e}" for name in ERRORS))  # fmt: skip
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+ERRORS = ("error", "energy error", "constraint error")
+
+
+def all_points(result: dict[str, Any]) -> str:
+    """Every point, as a table."""
+    head = ("problem", "by", "setting", "time", "first call", *ERRORS)
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    for row in result["rows"]:
+        if "seconds" in row:
+            cells = (f"{1e3 * row['seconds']:.3g} ms", f"{row['first call']:.2g} s",
+                     *(f"{row[name]:.1e}" for name in ERRORS))  # fmt: skip
+        else:
+            cells = (row.get("absent") or "failed: " + row["failed"], *[""] * 4)
+        lines.append("| " + " | ".join((row["system"], row["by"], row["setting"], *cells)) + " |")
+    return "\n".join(lines)
