@@ -13,17 +13,19 @@ import numpy as np
 import pytest
 
 from noslip import Ensemble, ensemble
+from noslip.integrators.runge_kutta4 import RungeKutta4
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
 from noslip.systems import gearbox
 
 SYSTEM = gearbox.system()
 Q0, V0 = (np.asarray(x) for x in gearbox.typical_state())
 EPSILON = np.linspace(0.0, 0.3, 26)
+METHOD = SemiImplicitDLA()
 
 
-def run(**how):
+def run(method=METHOD, **how):
     return ensemble(
-        SYSTEM, SemiImplicitDLA(), Q0, V0, parameters={"epsilon": EPSILON}, step_size=0.1,
+        SYSTEM, method, Q0, V0, parameters={"epsilon": EPSILON}, step_size=0.1,
         observables=("energy_error",), **how,
     )  # fmt: skip
 
@@ -68,14 +70,14 @@ import noslip
 from noslip import ensemble
 from noslip.engine.members import Inputs, Member
 from noslip.engine.runners import GpuMembers
-from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
+from noslip.integrators.runge_kutta4 import RungeKutta4
 from noslip.systems import gearbox
 q0, v0 = (np.asarray(x) for x in gearbox.typical_state())
 epsilon = np.linspace(0.0, 0.3, 26)
-run = ensemble(gearbox.system(), SemiImplicitDLA(), q0, v0, parameters={"epsilon": epsilon}, step_size=0.1,
+run = ensemble(gearbox.system(), RungeKutta4(), q0, v0, parameters={"epsilon": epsilon}, step_size=0.1,
                steps=40, observables=("energy_error",), backend="xla")
 inputs = Inputs(gearbox.system(), {"epsilon": epsilon}, 0.1, (q0, v0, np.float64(0)), 26)
-kernel = GpuMembers(Member(SemiImplicitDLA(), ()), inputs, interpret=True)
+kernel = GpuMembers(Member(RungeKutta4(), ()), inputs, interpret=True)
 kernel.to(3)
 shares = [shard.data.shape[0] for shard in kernel.xla.full.carry.step.addressable_shards]
 print(json.dumps({"devices": len(jax.devices()), "shares": shares, "q": run.q.tolist(),
@@ -96,10 +98,10 @@ def test_members_are_shared_among_the_devices_of_a_process():
     found = json.loads(done.stdout)
     assert found["devices"] == 4
     assert found["shares"] == [7, 7, 7, 7]  # 26 members, filled up to 28
-    one = run(steps=40, backend="xla")
+    one = run(RungeKutta4(), steps=40)
     np.testing.assert_allclose(found["q"], one.q, rtol=0, atol=1e-13)
     np.testing.assert_allclose(found["drift"], one.statistics["energy_error"]["max"], rtol=0, atol=1e-14)
-    np.testing.assert_allclose(found["kernel"], run(steps=3).q[:, -1], rtol=0, atol=1e-14)
+    np.testing.assert_allclose(found["kernel"], run(RungeKutta4(), steps=3).q[:, -1], rtol=0, atol=1e-14)
 
 
 # the same call in two processes that know of each other

@@ -67,6 +67,7 @@ def assert_same(a: Ensemble, b: Ensemble) -> None:
     assert a.info == b.info
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("backend", ["native", "xla"])
 def test_a_stored_ensemble_has_the_bits_of_one_in_memory(tmp_path, backend):
     in_memory = run(backend=backend)
@@ -90,6 +91,7 @@ def test_xarray_opens_the_folder_itself(tmp_path):
         assert "SemiImplicitDLA" in data.attrs["noslip"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("backend", ["native", "xla"])
 def test_an_interrupted_ensemble_goes_on_from_its_checkpoint(tmp_path, monkeypatch, backend):
     monkeypatch.setattr(store_module, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
@@ -105,11 +107,9 @@ def test_an_interrupted_ensemble_goes_on_from_its_checkpoint(tmp_path, monkeypat
         run(store=where, chunk=8, backend=backend, progress=stop_in_the_second_chunk)
     assert "13 not run yet" in repr(caught.value.trajectory)
     assert list(caught.value.trajectory.status) == [0] * 8 + [-1] * 13
-    first_run, seen[:] = len(seen), []
+    seen.clear()
     went_on = run(store=where, chunk=8, backend=backend, progress=lambda done, total: seen.append(done))
-    assert 0 < seen[0] - 60 * 0 <= 180
-    assert min(x for x in seen if x > 60) > 80  # the second chunk did not begin anew
-    assert first_run
+    assert seen[0] > 80  # of three chunks with 60 steps each: the second did not begin anew
     assert_same(went_on, run(backend=backend, store=tmp_path / "b.zarr", chunk=8))
 
 
@@ -219,6 +219,9 @@ def test_bad_input_writes_nothing(tmp_path, monkeypatch):
     with pytest.raises(TypeError, match=r"`cluster` must be a dask.distributed.Client, but 3"):
         run(store=tmp_path / "a.zarr", cluster=3)
     assert not list(tmp_path.iterdir())
+    (tmp_path / "a.nc").write_text("x")
+    with pytest.raises(ValueError, match="must be a new folder or an ensemble of noslip"):
+        run(store=tmp_path / "a.nc")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("x")
     with pytest.raises(ValueError, match="must be a new folder or an ensemble of noslip"):

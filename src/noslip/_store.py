@@ -222,7 +222,8 @@ def _begin(
     if not folder.exists():
         rows, states = plan.saved([probe.row()]), len(_words(probe))
         per_row = sum(x.nbytes for x in rows.values())
-        fitting = CHUNK_BYTES // max(8 * states, per_row * min(len(plan.saved_steps), 64))
+        large = CHUNK_BYTES * (64 if probe.backend == "gpu" else 1)  # a GPU wants many members at once
+        fitting = large // max(8 * states, per_row * min(len(plan.saved_steps), 64))
         size = min(members, chunk or max(256, fitting // 256 * 256))
         partial = folder.with_name(f".{folder.name}.part-{os.getpid()}")
         try:

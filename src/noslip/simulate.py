@@ -26,7 +26,7 @@ from noslip.engine.program import CannotTranslate, TooLarge
 from noslip.errors import Interrupted, SolveFailed
 from noslip.integrators._base import Integrator
 from noslip.integrators._solve import Status
-from noslip.system import System, is_traced
+from noslip.system import System, has_tracers, is_traced
 from noslip.trajectory import Report, RunInfo, Trajectory
 
 SECONDS_PER_CALL = 0.2  # how long one compiled call may take, so that progress and Ctrl-C stay live
@@ -125,6 +125,7 @@ class _CompiledRunner:
     """Runs the compiled loop; the host decides how far each call goes."""
 
     backend = "xla"
+    first_piece = 64
 
     def __init__(self, system: System, integrator: Integrator, q: Array, v: Array, t: Array, h: Array):
         self.system, self.integrator, self.h = system, integrator, h
@@ -144,7 +145,7 @@ class _CompiledRunner:
 def _drive(runner: Any, steps: int, every: int, progress: bool | Progress | None) -> tuple[_loop.Row, bool]:
     """Call the runner until the end, in pieces of about SECONDS_PER_CALL."""
     parts = [jax.tree.map(lambda x: np.asarray(x)[None], runner.first)]
-    done, piece, failed, interrupted = 0, 64, False, False
+    done, piece, failed, interrupted = 0, runner.first_piece, False, False
     with Meter(progress, steps) as show:
         try:
             while done < steps and not failed:
@@ -238,7 +239,7 @@ def run_info(
     system: System, integrator: Integrator, t0: Any, h: Any, steps: int, every: int, backend: str
 ) -> RunInfo:
     """What is run, for the record."""
-    concrete = not is_traced(h, t0)
+    concrete = not has_tracers(h, t0)
     return RunInfo(
         integrator=type(integrator).__name__,
         options=integrator.options(),
@@ -276,7 +277,7 @@ def _observes_multipliers(integrator: Integrator, structure: Any, shapes: tuple[
 def _catalogue_name(system: System) -> str:
     """The catalogue module that makes exactly this system, or nothing."""
     module = system.lagrangian.__module__ or ""
-    if not module.startswith("noslip.systems.") or is_traced(system):
+    if not module.startswith("noslip.systems.") or has_tracers(system):
         return ""
     same = _catalogue_structure(module) == jax.tree.structure(system)
     return module.removeprefix("noslip.systems.") if same else ""
