@@ -60,8 +60,8 @@ def test_an_absent_peer_is_a_row(monkeypatch):
 
 def test_the_quickest_points_within_the_accuracy():
     rows = [
-        {"system": "s", "by": "noslip A", "setting": "1", "seconds": 2.0, "error": 1e-11},
-        {"system": "s", "by": "noslip B", "setting": "1", "seconds": 1.0, "error": 1e-9},
+        {"system": "s", "by": "noslip A", "setting": "1", "seconds": 2.0, "error": 1e-11, "stepping": 0.5},
+        {"system": "s", "by": "noslip B", "setting": "1", "seconds": 1.0, "error": 1e-9, "stepping": 0.1},
         {"system": "s", "by": "peer", "setting": "1", "seconds": 9.0, "error": 1e-12},
         {"system": "s", "by": "peer", "setting": "2", "seconds": 6.0, "error": 1e-10},
         {"system": "s", "by": "crude", "setting": "1", "seconds": 0.1, "error": 1e-3},
@@ -70,6 +70,7 @@ def test_the_quickest_points_within_the_accuracy():
     found = {row["rival"]: row for row in work_precision.quickest({"rows": rows})}
     assert (found["noslip"]["by"], found["noslip"]["ratio"]) == ("noslip A", 1.0)
     assert (found["peer"]["setting"], found["peer"]["ratio"]) == ("2", 3.0)
+    assert found["peer"]["ratio to stepping"] == 12.0
     assert found["crude"]["missing"] == "no point below 1e-10"
     assert found["gone"]["missing"] == "not installed"
 

@@ -1,7 +1,8 @@
 """Work against precision: seconds of a whole call against the error at the end, noslip and its peers.
 
 Every point is one call as a user writes it, repeated when all is compiled; noslip's includes its checks,
-energies and report. The rivals of a problem are timed in turn. Points that take long are timed once.
+energies and report, and the part of it that is stepping is given too. The rivals of a problem are timed in
+turn. Points that take long are timed once.
 """
 
 from __future__ import annotations
@@ -9,11 +10,16 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+import numpy as np
+
 from noslip.bench._clock import best_of_rounds, one_core, versions
-from noslip.bench.peers import PEERS, Peer
+from noslip.bench.peers import PEERS
 from noslip.bench.problems import Problem, problems
+from noslip.engine.native_loop import NativeRunner
 from noslip.integrators._base import Integrator
 from noslip.integrators.composition import Composition
 from noslip.integrators.discrete_gradient import DiscreteGradient
@@ -83,8 +89,12 @@ def _points(problem: Problem) -> Iterator[Row]:
                 slow[by] = once[key]
     quick = {key: run for key, run in runs.items() if once[key] < LONG}
     seconds = once | best_of_rounds(quick, 9)
+    stepping = best_of_rounds(
+        {key: run.stepping() for key, run in quick.items() if isinstance(run, _Ours)}, 9
+    )
     for key, row in rows.items():
-        yield row | ({"seconds": seconds[key]} if key in seconds else {})
+        row |= {"seconds": seconds[key]} if key in seconds else {}
+        yield row | ({"stepping": stepping[key]} if key in stepping else {})
 
 
 def _first_calls(problem: Problem, make: Callable[[], Any]) -> tuple[Any, Row]:
@@ -104,33 +114,36 @@ def _solvers(problem: Problem) -> Iterator[tuple[tuple[str, str], Any]]:
     """((by, setting), function that makes a solver), or why there is none."""
     for name, (method, counts) in METHODS.items():
         for steps in counts:
-            yield (f"noslip {name}", f"{steps} steps"), _ours(problem, method, steps)
+            yield (f"noslip {name}", f"{steps} steps"), partial(_Ours, problem, method, steps)
     for peer in PEERS:
         if peer.absent:
             yield (peer.name, "-"), f"the package {peer.package} is not installed"
             continue
         for tolerance in TOLERANCES:
             if tolerance >= peer.finest:
-                yield (peer.name, f"tolerance {tolerance:.0e}"), _theirs(problem, peer, tolerance)
+                yield (peer.name, f"tolerance {tolerance:.0e}"), partial(peer.make, problem, tolerance)
 
 
-def _ours(problem: Problem, method: Integrator, steps: int) -> Callable[[], Any]:
-    def run() -> tuple[Any, Any]:
+@dataclass(frozen=True)
+class _Ours:
+    """noslip: the call of `simulate`, and of it the stepping alone."""
+
+    problem: Problem
+    method: Integrator
+    steps: int
+
+    def __call__(self) -> tuple[Any, Any]:
+        h, steps = self.problem.span / self.steps, self.steps
         done = simulate(
-            problem.system,
-            method,
-            *problem.state,
-            step_size=problem.span / steps,
-            steps=steps,
-            save_every=steps,
+            self.problem.system, self.method, *self.problem.state, step_size=h, steps=steps, save_every=steps
         )
         return done.q[-1], done.v[-1]
 
-    return lambda: run
-
-
-def _theirs(problem: Problem, peer: Peer, tolerance: float) -> Callable[[], Any]:
-    return lambda: peer.make(problem, tolerance)
+    def stepping(self) -> Callable[[], Any]:
+        h, steps = np.float64(self.problem.span / self.steps), self.steps
+        runner = NativeRunner(self.problem.system, self.method, *self.problem.state, np.float64(0.0), h)
+        advance, nothing = runner.loop.function("advance", 1), np.zeros(1, np.int64)
+        return lambda: advance(runner.fixed, runner.carry.copy(), nothing, 1, 0, steps, -1, steps + 1, 0)
 
 
 def quickest(result: dict[str, Any], accuracy: float = ACCURACY) -> list[Row]:
@@ -147,32 +160,28 @@ def quickest(result: dict[str, Any], accuracy: float = ACCURACY) -> list[Row]:
                 best.setdefault(by, {"system": system, "by": by, "missing": why})
             elif "missing" in best.get(by, {"missing": ""}) or row["seconds"] < best[by]["seconds"]:
                 best[by] = row
-        ours = best["noslip"].get("seconds")
+        ours = best["noslip"]
         for by, row in best.items():
-            ratio = {"ratio": row["seconds"] / ours} if ours and "seconds" in row else {}
-            found.append(row | ratio | {"rival": by})
+            ratios = {}
+            if "seconds" in row and "seconds" in ours:
+                ratios["ratio"] = row["seconds"] / ours["seconds"]
+                ratios["ratio to stepping"] = row["seconds"] / ours["stepping"]
+            found.append(row | ratios | {"rival": by})
     return found
 
 
 def markdown(result: dict[str, Any]) -> str:
     """The quickest points within the accuracy."""
-    head = (
-        "problem",
-        "by",
-        "setting",
-        "time",
-        "ratio to noslip",
-        "global error",
-        "energy error",
-        "constraint",
-    )
+    head = ("problem", "by", "setting", "time", "ratio to noslip", "ratio to its stepping", "global error",
+            "energy error", "constraint")  # fmt: skip
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for row in quickest(result):
         if "missing" in row:
-            cells = (row["system"], row["by"], row["missing"], *[""] * 5)
+            cells = (row["system"], row["by"], row["missing"], *[""] * 6)
         else:
             cells = (row["system"], row["by"], row["setting"], f"{1e3 * row['seconds']:.3g} ms",
-                     f"{row['ratio']:.3g}", *(f"{row[name]:.0e}" for name in ERRORS))  # fmt: skip
+                     f"{row['ratio']:.3g}", f"{row['ratio to stepping']:.3g}",
+                     *(f"{row[name]:.0e}" for name in ERRORS))  # fmt: skip
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
@@ -186,7 +195,8 @@ def all_points(result: dict[str, Any]) -> str:
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for row in result["rows"]:
         if "seconds" in row:
-            cells = (f"{1e3 * row['seconds']:.3g} ms", f"{row['first call']:.2g} s",
+            alone = f", stepping {1e3 * row['stepping']:.3g} ms" if "stepping" in row else ""
+            cells = (f"{1e3 * row['seconds']:.3g} ms{alone}", f"{row['first call']:.2g} s",
                      *(f"{row[name]:.1e}" for name in ERRORS))  # fmt: skip
         else:
             cells = (row.get("absent") or "failed: " + row["failed"], *[""] * 4)
