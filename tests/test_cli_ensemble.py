@@ -53,7 +53,7 @@ def test_random_members_are_those_of_the_library_and_an_interruption_costs_nothi
     states = on_energy_shell(system, 0.9, 10, region=Ball(q0, 0.5), seed=4)
     direct = ensemble(system, SemiImplicitDLA(), *states, step_size=0.1, steps=30)
     np.testing.assert_array_equal(Ensemble.open("a.zarr").q[...], direct.q)
-    assert "noslip" in _store._attributes(Path("a.zarr"))["command"]
+    assert "noslip" in _store.attributes_of(Path("a.zarr"))["command"]
 
 
 def test_parameters_that_vary_and_velocities_at_a_temperature():

@@ -14,6 +14,7 @@ import pytest
 
 from noslip import Ensemble, Interrupted, Observable, SolveFailed, ensemble
 from noslip import _store as store_module
+from noslip import _store_layout as layout_module
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
 from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic
 from noslip.systems import gearbox, quartic
@@ -95,7 +96,7 @@ def test_xarray_opens_the_folder_itself(tmp_path):
 @pytest.mark.parametrize("backend", ["native", "xla"])
 def test_an_interrupted_ensemble_goes_on_from_its_checkpoint(tmp_path, monkeypatch, backend):
     monkeypatch.setattr(store_module, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
-    monkeypatch.setattr(store_module, "CHUNK_BYTES", 20000)  # several pieces of time in a chunk
+    monkeypatch.setattr(layout_module, "CHUNK_BYTES", 20000)  # several pieces of time in a chunk
     where, seen = tmp_path / "a.zarr", []
 
     def stop_in_the_second_chunk(done, total):

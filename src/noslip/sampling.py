@@ -33,6 +33,7 @@ from noslip.simulate import on_cpu
 from noslip.system import System
 
 BLOCK = 2**13  # proposals of one compiled call
+AT_ONCE = 32  # calls under way together
 PILOT = 2**13  # proposals from which the largest density is sought
 MARGIN = 0.1  # by how much its logarithm may be underestimated
 MOST = 2**26  # proposals without a single success after which the region is called too large
@@ -132,14 +133,13 @@ def _filled(numbers: np.ndarray) -> np.ndarray:
     return np.concatenate([numbers, np.repeat(numbers[-1:], BLOCK - len(numbers))])
 
 
-def _in_blocks(states: Callable[..., Any], *which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(q0s, v0s) of the members that `which` says, block by block."""
+def _in_blocks(function: Callable[..., Any], *which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A function of members, block by block; JAX runs several blocks at once while we prepare the next."""
     parts = []
     for a in range(0, len(which[0]), BLOCK):
-        part = [x[a : a + BLOCK] for x in which]
-        parts.append([np.asarray(x)[: len(part[0])] for x in states(*map(_filled, part))])
-    q, v = (np.concatenate(x) for x in zip(*parts, strict=True))
-    return q, v
+        parts.append(function(*(_filled(x[a : a + BLOCK]) for x in which)))
+    first, second = (np.concatenate([np.asarray(x) for x in of]) for of in zip(*parts, strict=True))
+    return first[: len(which[0])], second[: len(which[0])]
 
 
 def _shortest(system: System, q: Array) -> Array:
@@ -247,13 +247,12 @@ def _first_accepted(
     limit, turn, accepted = jnp.asarray(bound), np.zeros(len(numbers), int), np.full(len(numbers), -1)
     waiting, in_vain = np.arange(len(numbers)), 0
     while len(waiting):
-        now, rest = waiting[:BLOCK], waiting[BLOCK:]
-        ahead = BLOCK // len(now)
+        now, rest = waiting[: AT_ONCE * BLOCK], waiting[AT_ONCE * BLOCK :]
+        ahead = max(1, BLOCK // len(now))
         slots = np.repeat(now, ahead)
         turns = turn[slots] + np.tile(np.arange(ahead), len(now))
-        call = _filled(numbers[slots]), _filled(turns)
-        yes, value = (
-            np.asarray(x)[: len(slots)] for x in _proposals(system, region, key, energy, limit, *call)
+        yes, value = _in_blocks(
+            lambda *which: _proposals(system, region, key, energy, limit, *which), numbers[slots], turns
         )
         if np.max(value) > 0:
             raise ValueError(
