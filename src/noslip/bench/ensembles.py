@@ -25,10 +25,11 @@ STEP = 0.05
 Row = dict[str, Any]
 
 
-def measure(show: Callable[[Row], None] = lambda row: None) -> dict[str, Any]:
+def measure(show: Callable[[Row], None] = lambda row: None, cpu: bool = True) -> dict[str, Any]:
+    """Both methods on the CPU, unless that is left out, and on a GPU if JAX sees one."""
     rows = []
     for method in METHODS:
-        for part in (_on_cpu, _on_gpu):
+        for part in (_on_cpu, _on_gpu) if cpu else (_on_gpu,):
             for row in part(method):
                 rows.append(row)
                 show(row)
