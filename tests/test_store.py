@@ -210,6 +210,18 @@ def test_failed_members_are_stored_and_reported(tmp_path):
         ensemble(system, SemiImplicitDLA(), q0s, v0s, store=tmp_path / "a.zarr", **how)
 
 
+def test_a_process_that_lost_its_chunk_to_another_stops(tmp_path):
+    taken = []
+
+    def another_takes_it(done, total):
+        if done >= 30 and not taken:
+            taken.append(store_module._Store(tmp_path / "a.zarr").take(0))
+
+    with pytest.raises(OSError, match="chunk 0 of this ensemble was taken up by another process"):
+        run(store=tmp_path / "a.zarr", chunk=MEMBERS, progress=another_takes_it)
+    assert_same(run(store=tmp_path / "a.zarr"), run())
+
+
 def test_bad_input_writes_nothing(tmp_path, monkeypatch):
     with pytest.raises(FileNotFoundError, match=r"there is no folder '.*nowhere'"):
         run(store=tmp_path / "nowhere" / "a.zarr")

@@ -4,15 +4,18 @@ The folder holds the arrays of `Ensemble.to_xarray` by the same names, the initi
 of members one checkpoint: how many rows have been written, the step reached, and the whole state there. A
 checkpoint is one file, and Zarr puts every file in place in one move; it is written after the rows that it
 counts. So whatever a killed process left behind beyond its last checkpoint is written again, with the same
-bits, and two processes on one chunk do no harm.
+bits. Who takes a chunk up puts a mark on it, and who finds another's mark there stops: a worker that was
+thought dead does not write into the work of its successor.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import json
+import secrets
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +52,9 @@ def run_in_store(
     folder = Path(path)
     if cluster is not None and not isinstance(cluster, require_client()):
         raise TypeError(f"`cluster` must be a dask.distributed.Client, but {cluster!r} was provided")
-    begin(plan, q, v, varying, members, folder, None if chunk is None else whole("chunk", chunk, 1))
+    size = None if chunk is None else whole("chunk", chunk, 1)
+    # from here on the backend is the one that was found, also on workers that have others
+    plan = replace(plan, backend=begin(plan, q, v, varying, members, folder, size))
     store = _Store(folder)
     try:
         if cluster is None:
@@ -109,6 +114,7 @@ def run_chunk(plan: Plan, folder: Path, k: int, show: Any = lambda done: None) -
     if store.is_done(k):
         return
     runner = plan.runner(*store.inputs(k))
+    mark = store.take(k)
     written = store.restore(k, runner)
     rows: list[Row] = []
     last = time.monotonic()
@@ -117,6 +123,7 @@ def run_chunk(plan: Plan, folder: Path, k: int, show: Any = lambda done: None) -
             rows.append(row)
         full = written % store.rows_at_once + len(rows) >= store.rows_at_once
         if done == plan.steps or full or time.monotonic() > last + SECONDS_BETWEEN_CHECKPOINTS:
+            store.require_mark(k, mark)
             if rows:
                 store.write(k, plan.saved(rows), written)
             written, rows = written + len(rows), []
@@ -136,7 +143,7 @@ class _Store:
         self.members, self.chunk, self.rows_at_once = (layout[x] for x in ("members", "chunk", "rows"))
         self.varying = layout["varying"]
         self.chunks = -(-self.members // self.chunk)
-        self.checkpoints = self.group["resume/checkpoint"]
+        self.checkpoints, self.marks = self.group["resume/checkpoint"], self.group["resume/mark"]
 
     def span(self, k: int) -> slice:
         return slice(k * self.chunk, min((k + 1) * self.chunk, self.members))
@@ -149,6 +156,18 @@ class _Store:
 
     def is_done(self, k: int) -> bool:
         return bool(self.checkpoints[k, 0])
+
+    def take(self, k: int) -> int:
+        """Make the chunk this caller's own."""
+        mark = secrets.randbits(62)
+        self.marks[k] = mark
+        return mark
+
+    def require_mark(self, k: int, mark: int) -> None:
+        if int(self.marks[k]) != mark:
+            raise RuntimeError(
+                f"chunk {k} of this ensemble was taken up by another process, so this one stops"
+            )
 
     def restore(self, k: int, runner: Any) -> int:
         """Put the runner where the checkpoint is; the number of rows written until there."""

@@ -44,8 +44,9 @@ def begin(
     members: int,
     folder: Path,
     chunk: int | None,
-) -> None:
-    """Make the folder in one move, or see that the one that is there was made by this very call."""
+) -> str:
+    """Make the folder in one move, or see that the one that is there was made by this very call; the backend
+    that runs it."""
     if not folder.parent.is_dir():
         raise FileNotFoundError(f"cannot store in '{folder}': there is no folder '{folder.parent}'")
     q0, v0 = (np.broadcast_to(x, (members, plan.system.n))[:1] for x in (q, v))
@@ -67,6 +68,7 @@ def begin(
         finally:
             shutil.rmtree(partial, ignore_errors=True)
     _refuse_another_call(folder, call, chunk)
+    return str(probe.backend)
 
 
 def _make(
@@ -110,10 +112,9 @@ def _make(
     for name, x in (("q0", q), ("v0", v)):
         full = np.ascontiguousarray(np.broadcast_to(x, (members, plan.system.n)))
         resume.create_array(name, data=full, chunks=(chunk, plan.system.n))
-    width = 3 + chunk * states
-    resume.create_array(
-        "checkpoint", shape=(-(-members // chunk), width), chunks=(1, width), dtype="i8", fill_value=0
-    )
+    chunks, width = -(-members // chunk), 3 + chunk * states
+    resume.create_array("checkpoint", shape=(chunks, width), chunks=(1, width), dtype="i8", fill_value=0)
+    resume.create_array("mark", shape=(chunks,), chunks=(1,), dtype="i8", fill_value=0)
     group.attrs.update(
         plan_info(plan, varying, call["backend"]).attributes()
         | {
