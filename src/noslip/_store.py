@@ -165,9 +165,7 @@ class _Store:
 
     def require_mark(self, k: int, mark: int) -> None:
         if int(self.marks[k]) != mark:
-            raise RuntimeError(
-                f"chunk {k} of this ensemble was taken up by another process, so this one stops"
-            )
+            raise OSError(f"chunk {k} of this ensemble was taken up by another process, so this one stops")
 
     def restore(self, k: int, runner: Any) -> int:
         """Put the runner where the checkpoint is; the number of rows written until there."""
