@@ -7,6 +7,7 @@ plain formulas of `problems`, in the fastest form that the peer takes: Python fl
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 import importlib.util
 import math
@@ -179,34 +180,42 @@ def _pydy(problem: Problem, tolerance: float) -> Solver:
 
 def _diffrax(solver: str) -> Callable[[Problem, float], Solver]:
     def make(problem: Problem, tolerance: float) -> Solver:
-        import diffrax
-        import jax
-        import jax.numpy as jnp
-
         from noslip.simulate import on_cpu
 
-        n = problem.system.n
-
-        def field(t: Any, y: Any, args: Any) -> Any:
-            q, v = y[:n], y[n:]
-            return jnp.concatenate([v, jnp.stack([*problem.acceleration(jnp, q, v)])])
-
-        @jax.jit
-        def solve(y0: Any) -> Any:
-            return diffrax.diffeqsolve(
-                diffrax.ODETerm(field), getattr(diffrax, solver)(), 0.0, problem.span, None, y0,
-                saveat=diffrax.SaveAt(t1=True), max_steps=None,
-                stepsize_controller=diffrax.PIDController(rtol=tolerance, atol=tolerance),
-            ).ys[-1]  # fmt: skip
+        solve, n = _diffrax_solve(problem, solver), problem.system.n
 
         def run() -> tuple[Any, Any]:
             with on_cpu():
-                y = np.asarray(solve(_start(problem)))
+                y = np.asarray(solve(_start(problem), tolerance))
             return y[:n], y[n:]
 
         return run
 
     return make
+
+
+@functools.lru_cache(maxsize=2)
+def _diffrax_solve(problem: Problem, solver: str) -> Any:
+    """Compiled once for all tolerances."""
+    import diffrax
+    import jax
+    import jax.numpy as jnp
+
+    n = problem.system.n
+
+    def field(t: Any, y: Any, args: Any) -> Any:
+        q, v = y[:n], y[n:]
+        return jnp.concatenate([v, jnp.stack([*problem.acceleration(jnp, q, v)])])
+
+    @jax.jit
+    def solve(y0: Any, tolerance: Any) -> Any:
+        return diffrax.diffeqsolve(
+            diffrax.ODETerm(field), getattr(diffrax, solver)(), 0.0, problem.span, None, y0,
+            saveat=diffrax.SaveAt(t1=True), max_steps=None,
+            stepsize_controller=diffrax.PIDController(rtol=tolerance, atol=tolerance),
+        ).ys[-1]  # fmt: skip
+
+    return solve
 
 
 def _heyoka(problem: Problem, tolerance: float) -> Solver:

@@ -20,7 +20,7 @@ from noslip.systems import gearbox, knife_edge, nonholonomic_particle, rolling_d
 Numbers = Sequence[Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Problem:
     """A system, its initial state, and for the peers: applied forces and mu, mudot as plain formulas.
 
