@@ -198,6 +198,7 @@ def test_another_system_with_the_same_names_is_refused(tmp_path):
         )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_failed_members_are_stored_and_reported(tmp_path):
     system, (q0, v0) = quartic.system(), quartic.typical_state()
     q0s, v0s = np.stack([q0, 0 * q0]), np.stack([v0, 0 * v0])  # the second is at rest

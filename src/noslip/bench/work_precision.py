@@ -34,14 +34,14 @@ LONG, TOO_LONG = 0.05, 2.0  # seconds above which a point is timed less often, a
 TOLERANCES = tuple(10.0**-k for k in (4, 6, 8, 9, 10, 11, 12, 13, 14, 16))
 METHODS: dict[str, tuple[Integrator, tuple[int, ...]]] = {
     "EnergyCollocation(2)": (EnergyCollocation(2), (100, 400, 1600, 6400)),
-    "EnergyCollocation(3)": (EnergyCollocation(3), (50, 100, 200, 400, 800)),
-    "EnergyCollocation(4)": (EnergyCollocation(4), (50, 80, 100, 125, 200, 400)),
-    "EnergyCollocation(5)": (EnergyCollocation(5), (25, 40, 50, 80, 100, 200)),
-    "EnergyCollocation(6)": (EnergyCollocation(6), (25, 40, 50, 80, 100, 200)),
+    "EnergyCollocation(3)": (EnergyCollocation(3), (50, 100, 200, 400, 1600)),
+    "EnergyCollocation(4)": (EnergyCollocation(4), (50, 100, 200, 400, 800, 1600)),
+    "EnergyCollocation(5)": (EnergyCollocation(5), (25, 50, 80, 100, 200, 400, 800)),
+    "EnergyCollocation(6)": (EnergyCollocation(6), (25, 50, 80, 100, 200, 400, 800)),
     "Composition(DiscreteGradient, kahan_li8)": (
-        Composition(DiscreteGradient(), "kahan_li8"), (50, 80, 100, 200, 400)),
+        Composition(DiscreteGradient(), "kahan_li8"), (50, 100, 200, 400, 800, 1600)),
     "Composition(SemiImplicitDLA, kahan_li8)": (
-        Composition(SemiImplicitDLA(), "kahan_li8"), (50, 80, 100, 200, 400)),
+        Composition(SemiImplicitDLA(), "kahan_li8"), (50, 100, 200, 400, 800, 1600)),
     "Composition(SemiImplicitDLA, suzuki4)": (
         Composition(SemiImplicitDLA(), "suzuki4"), (100, 400, 1600, 6400)),
     "LobattoSpark(4)": (LobattoSpark(4), (100, 200, 400, 800)),

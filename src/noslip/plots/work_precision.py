@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 # colours of Okabe and Ito, told apart with any kind of colour vision; noslip in full lines, peers dashed
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
-MARKERS = "osD^vP*X"
+MARKERS = "osD^vP*X<>hd"
 SHOWN = (
     "noslip EnergyCollocation(4)", "noslip EnergyCollocation(6)",
     "noslip Composition(SemiImplicitDLA, kahan_li8)", "noslip DiscreteGradient",
