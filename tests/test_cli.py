@@ -104,7 +104,7 @@ def user_run(*more: str, name: str = "mine.py:particle") -> Result:
 def test_version_and_help() -> None:
     assert call("--version").output.strip() == f"noslip {noslip.__version__}"
     assert "rerun" in call("--help").output
-    for command in ("systems", "integrators", "run", "rerun", "reduce", "scoreboard", "bench"):
+    for command in ("systems", "integrators", "run", "rerun", "ensemble", "reduce", "scoreboard", "bench"):
         assert call(command, "--help").exit_code == 0
 
 

@@ -30,6 +30,11 @@ def test_the_page_of_the_engine_shows_what_was_measured(machine: str) -> None:
     assert markdown(measured) in (ROOT / "docs" / "engine.md").read_text()
 
 
+def test_the_example_of_the_page_on_ensembles_runs() -> None:
+    code = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "ensembles.md").read_text(), flags=re.DOTALL)
+    exec(code[0], {})
+
+
 def test_there_is_an_example_of_about_twenty_lines() -> None:
     assert PYTHON
     assert len([line for line in PYTHON[0].splitlines() if line.strip()]) <= 20

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,13 +10,15 @@ import typer
 
 from noslip._cli_show import one_sentence, print_table
 
+Markdown = Annotated[bool, typer.Option("--markdown", help="Only a Markdown table, at the end.")]
+JsonFile = Annotated[Path | None, typer.Option("--json", help="Write all numbers here.")]
 bench = typer.Typer(help="Measure speed; ratios come from one run.", no_args_is_help=True)
 
 
 @bench.command("engine")
 def bench_engine(
-    markdown: Annotated[bool, typer.Option("--markdown", help="As a Markdown table, at the end.")] = False,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write all numbers here.")] = None,
+    markdown: Markdown = False,
+    json_file: JsonFile = None,
 ) -> None:
     """Native code, XLA and the GPU against C printed from the same program, and C written by hand."""
     with one_sentence():
@@ -38,8 +40,8 @@ def bench_engine(
 
 @bench.command("programs")
 def bench_programs(
-    markdown: Annotated[bool, typer.Option("--markdown", help="As a Markdown table.")] = False,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write all numbers here.")] = None,
+    markdown: Markdown = False,
+    json_file: JsonFile = None,
 ) -> None:
     """Size and compile time of every method on every system."""
     with one_sentence():
@@ -56,6 +58,99 @@ def bench_programs(
         else:
             print_table(programs.HEAD, cells)
         _write_json({"benchmark": "programs", "versions": versions(), "rows": rows}, json_file)
+
+
+@bench.command("peers")
+def bench_peers(markdown: Markdown = False, json_file: JsonFile = None) -> None:
+    """Work against precision: noslip and SciPy, SUNDIALS, solve_dae, PyDy, diffrax, heyoka."""
+    with one_sentence():
+        from noslip.bench import work_precision
+
+        result = work_precision.measure(_shown(markdown))
+        _report(result, work_precision.markdown(result), json_file)
+
+
+@bench.command("researcher")
+def bench_researcher(markdown: Markdown = False, json_file: JsonFile = None) -> None:
+    """One trajectory against the same scheme in NumPy and scipy.optimize."""
+    with one_sentence():
+        from noslip.bench import researcher
+
+        result = researcher.measure(_shown(markdown))
+        _report(result, researcher.markdown(result), json_file)
+
+
+@bench.command("size")
+def bench_size(markdown: Markdown = False, json_file: JsonFile = None) -> None:
+    """Cost against the number of coordinates, native code and XLA."""
+    with one_sentence():
+        from noslip.bench import size
+
+        result = size.measure(_shown(markdown))
+        _report(result, size.markdown(result), json_file)
+
+
+@bench.command("ensembles")
+def bench_ensembles(markdown: Markdown = False, json_file: JsonFile = None) -> None:
+    """Millions of member steps per second against the number of members."""
+    with one_sentence():
+        from noslip.bench import ensembles
+
+        result = ensembles.measure(_shown(markdown))
+        _report(result, ensembles.markdown(result), json_file)
+
+
+@bench.command("variance")
+def bench_variance(
+    members: Annotated[int, typer.Option(help="Initial conditions; the paper has 200.")] = 10_000,
+    method: Annotated[
+        list[str] | None, typer.Option(help="SI-DLA, I-DLA, SPARK or GONZALEZ; may be repeated.")
+    ] = None,
+    backend: Annotated[str, typer.Option(help="Where to compute.")] = "auto",
+    markdown: Markdown = False,
+    json_file: JsonFile = None,
+) -> None:
+    """CFHM's variance of the energy error: slope and offset with error bars."""
+    with one_sentence():
+        from noslip.bench import variance
+        from noslip.errors import unknown_name
+
+        names = tuple(method or variance.METHODS)
+        for name in names:
+            if name not in variance.METHODS:
+                raise ValueError(unknown_name("method", name, variance.METHODS))
+        result = variance.measure(members, _shown(markdown), methods=names, backend=backend)
+        typer.echo(f"sampling took {result['sampling seconds']:.1f} s")
+        _report(result, variance.markdown(result), json_file)
+
+
+@bench.command("page")
+def bench_page(
+    measured: Annotated[Path, typer.Argument(help="Folder with the JSON files.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the pages and their picture.")],
+) -> None:
+    """Make the pages on performance from what was measured."""
+    with one_sentence():
+        from noslip.bench import page
+
+        for path in page.write(measured, output):
+            typer.echo(f"wrote {path}")
+
+
+def _shown(markdown: bool) -> Callable[[Mapping[str, Any]], None]:
+    """Shows rows as they come, unless a table follows."""
+
+    def show(row: Mapping[str, Any]) -> None:
+        cells = (f"{name} {x:.4g}" if isinstance(x, float) else f"{name} {x}" for name, x in row.items())
+        typer.echo(", ".join(cells))
+
+    return (lambda row: None) if markdown else show
+
+
+def _report(result: Mapping[str, Any], table: str, json_file: Path | None) -> None:
+    typer.echo(table)
+    typer.echo(", ".join(f"{name} {value}" for name, value in result["versions"].items()))
+    _write_json(result, json_file)
 
 
 def _bench_line(row: Mapping[str, Any]) -> str:

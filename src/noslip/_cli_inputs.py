@@ -145,7 +145,7 @@ def initial_state(
 
     from noslip._inputs import ADMISSIBLE
 
-    q, v = (None if x is None else _vector(f"--{k}", x, model) for k, x in (("q0", q0), ("v0", v0)))
+    q, v = (None if x is None else vector(f"--{k}", x, model) for k, x in (("q0", q0), ("v0", v0)))
     if q is not None and v is not None:
         return q, v
     if source.typical is None:
@@ -181,7 +181,7 @@ def pairs(option: str, texts: Sequence[str] | None) -> dict[str, str]:
     return pairs
 
 
-def _vector(option: str, text: str, model: System) -> Any:
+def vector(option: str, text: str, model: System) -> Any:
     import numpy as np
 
     try:

@@ -1,5 +1,5 @@
-"""The command line: `noslip systems | integrators | run | rerun | report | animate | reduce | scoreboard |
-bench | study`.
+"""The command line: `noslip systems | integrators | run | rerun | report | animate | ensemble | reduce |
+scoreboard | bench | study`.
 
 Exit codes: 0 done; 2 bad input, nothing written; 3 a step could not be solved, the part before it is
 kept; 4 a rerun differs from the saved run; 130 interrupted, what had been saved until then is kept.
@@ -18,6 +18,7 @@ import typer
 
 from noslip import __version__
 from noslip._cli_bench import bench
+from noslip._cli_ensemble import run_ensemble
 from noslip._cli_inputs import (
     as_saved,
     initial_state,
@@ -81,6 +82,7 @@ def _options(
 app.add_typer(bench, name="bench")
 app.add_typer(study, name="study")
 app.add_typer(pictures)
+app.command("ensemble")(run_ensemble)
 
 
 # ---- what there is --------------------------------------------------------------------------------

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -13,9 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from noslip._inputs import as_floats, check_members, check_run, refuse_inadmissible, whole, whole_steps
-from noslip.engine.members import STATISTICS, Inputs, Member, Row
-from noslip.engine.program import CannotTranslate, TooLarge
-from noslip.engine.runners import GpuMembers, NativeMembers, XlaMembers
+from noslip._plan import Plan
+from noslip.engine.members import STATISTICS
 from noslip.errors import Interrupted, SolveFailed, unknown_name
 from noslip.integrators._base import Integrator
 from noslip.integrators._solve import Status
@@ -27,7 +25,6 @@ if TYPE_CHECKING:
     import xarray
 
 BUILT_IN = ("energy", "energy_error", "constraint")
-SECONDS_PER_CALL = 0.5  # how long one call may take, so that progress and Ctrl-C stay live
 
 
 @dataclass(frozen=True)
@@ -54,7 +51,8 @@ class Observable:
 
 @dataclass(frozen=True)
 class Ensemble:
-    """Saved states of all members, member first; `status` is 0 where every solve succeeded.
+    """Saved states of all members, member first; `status` is 0 where every solve succeeded, and -1 in a store
+    for members that have not run yet.
 
     After a failure a member's states are NaN and `failed_step` says where it stopped. A member's states and
     multipliers have the bits of its single run; its energies may differ from that in the last one.
@@ -76,10 +74,12 @@ class Ensemble:
     info: RunInfo = field(repr=False)
 
     def __repr__(self) -> str:
-        members, failed = len(self.status), np.sum(self.status != 0)
+        members, failed, waiting = len(self.status), np.sum(self.status > 0), np.sum(self.status < 0)
+        more = f", {waiting} not run yet" if waiting else ""
         return (
-            f"Ensemble({self.info.integrator}, {members} members, {failed} failed, {self.info.steps} steps "
-            f"of {self.info.step_size:g}, {self.t.shape[-1]} saved times, {self.backend})"
+            f"Ensemble({self.info.integrator}, {members} members, {failed} failed{more}, "
+            f"{self.info.steps} steps of {self.info.step_size:g}, {self.t.shape[-1]} saved times, "
+            f"{self.backend})"
         )
 
     @property
@@ -89,8 +89,36 @@ class Ensemble:
 
     @property
     def success(self) -> bool:
-        """Whether no member failed."""
+        """Whether all members ran to the end."""
         return not np.any(self.status)
+
+    @classmethod
+    def assemble(
+        cls,
+        info: RunInfo,
+        arrays: Mapping[str, Any],
+        parameters: Mapping[str, Any],
+        statistics: Mapping[str, Sequence[str]],
+    ) -> Ensemble:
+        """From arrays by the names that they have in a dataset."""
+        own = ("t", "q", "v", "multipliers", "energy", "constraint_residual")
+        return cls(
+            **{name: arrays[name] for name in (*own, "status", "failed_step", "iterations", "increment")},
+            observed={name: arrays[f"observed_{name}"] for name in statistics},
+            statistics={
+                name: {kind: arrays[f"{name}_{kind}"] for kind in kinds} for name, kinds in statistics.items()
+            },
+            parameters=parameters,
+            info=info,
+        )
+
+    @classmethod
+    def open(cls, path: str | Path) -> Ensemble:
+        """An ensemble that `ensemble(..., store=path)` has written, or is writing; states are read from the
+        disk when they are indexed."""
+        from noslip._store import open_ensemble
+
+        return open_ensemble(path)
 
     def to_xarray(self) -> xarray.Dataset:
         """With dimensions member, time, coordinate, constraint; parameters that vary are coordinates."""
@@ -138,6 +166,9 @@ def ensemble(
     threads: int | None = None,
     progress: bool | Progress | None = None,
     throw: bool = True,
+    store: str | Path | None = None,
+    chunk: int | None = None,
+    cluster: Any = None,
 ) -> Ensemble:
     """Run `integrator` on `system` from every row of (q0s, v0s); see `simulate` for the common arguments.
 
@@ -145,6 +176,11 @@ def ensemble(
     state are saved; `save_every` saves more. `observables` are watched at every step: names, or a mapping
     of names to `Observable`s, functions f(q, v, p) or names of what to watch.
     A failed member stops; with throw=False that is only recorded in `status`.
+
+    With `store` the ensemble is written to that Zarr folder while it runs, `chunk` members at a time, and
+    the same call after an interruption, however sudden, goes on from there and ends with the same bits.
+    `cluster`, a dask.distributed.Client, runs the chunks on its workers, which must see the folder;
+    processes of jax.distributed share them by themselves.
     """
     if not isinstance(system, System):
         raise TypeError(f"`system` must be a System, but {system!r} was provided")
@@ -159,26 +195,59 @@ def ensemble(
     steps = whole_steps(steps, t_end, start, h)
     every = max(steps, 1) if save_every is None else whole("save_every", save_every, 1)
     watch = _watch(system, observables)
-    initial = (q, v, start)
-    inputs = Inputs(system, varying, h, initial, members)
     first = system.with_parameters({name: x[0] for name, x in varying.items()})
     q0, v0 = (np.broadcast_to(x, (members, system.n))[0] for x in (q, v))
     with on_cpu():
         check_run(first, integrator, q0, v0, start, h, backend, members=members)
         refuse_inadmissible(system, q, v, varying, members)
-    runner = _runner(Member(integrator, watch), inputs, backend, threads)
-    rows, marks, interrupted = _drive(runner, steps, every, progress)
-    info = run_info(first, integrator, start, h, steps, every, runner.backend)
-    result = _result(runner, rows, marks, info, watch, varying, integrator, float(start), float(h))
-    if interrupted:
-        raise Interrupted(
-            f"interrupted after step {runner.reached} of {steps}; `trajectory` holds the rows up to step "
-            f"{marks[-1]} and statistics up to step {runner.reached}",
-            result,
-        )
+    plan = Plan(system, integrator, watch, float(start), float(h), steps, every, backend, threads)
+    if store is not None:
+        from noslip._store import run_in_store
+
+        result = run_in_store(plan, q, v, varying, members, store, chunk, cluster, progress)
+    elif chunk is not None or cluster is not None:
+        name = "chunk" if chunk is not None else "cluster"
+        raise ValueError(f"`{name}` must come with `store`, the folder where the ensemble is kept")
+    else:
+        result = _run_in_memory(plan, q, v, varying, members, progress)
     if throw and not result.success:
         raise SolveFailed(_failure(result), result)
     return result
+
+
+def _run_in_memory(
+    plan: Plan, q: np.ndarray, v: np.ndarray, varying: Mapping[str, Any], members: int, progress: Any
+) -> Ensemble:
+    runner, rows = plan.runner(q, v, varying, members), []
+    interrupted = False
+    with Meter(progress, plan.steps) as show:
+        try:
+            for done, row in plan.advance(runner):
+                if row is not None:
+                    rows.append(row)
+                show(done, plan.steps)
+        except KeyboardInterrupt:
+            interrupted = True
+    marks = plan.saved_steps[: len(rows)]
+    result = Ensemble.assemble(
+        plan_info(plan, varying, runner.backend),
+        {"t": plan.t0 + plan.step_size * np.asarray(marks)} | plan.saved(rows) | plan.summary(runner),
+        {name: np.asarray(x) for name, x in varying.items()},
+        {name: kinds for name, _, kinds in plan.watch},
+    )
+    if interrupted:
+        raise Interrupted(
+            f"interrupted after step {runner.reached} of {plan.steps}; `trajectory` holds the rows up to "
+            f"step {marks[-1]} and statistics up to step {runner.reached}",
+            result,
+        )
+    return result
+
+
+def plan_info(plan: Plan, varying: Mapping[str, Any], backend: str) -> RunInfo:
+    """The record of an ensemble; of parameters that vary it names the first."""
+    first = plan.system.with_parameters({name: x[0] for name, x in varying.items()})
+    return run_info(first, plan.integrator, plan.t0, plan.step_size, plan.steps, plan.save_every, backend)
 
 
 def _watch(system: System, observables: Any) -> tuple[Any, ...]:
@@ -213,93 +282,6 @@ def _require_number(name: str, function: Callable[..., Any], system: System) -> 
         raise ValueError(
             f"observable '{name}' must be a real number, but {shape.dtype} {shape.shape} was returned"
         )
-
-
-def _runner(member: Member, inputs: Inputs, backend: str, threads: int | None) -> Any:
-    if getattr(member.integrator, "host_runner", None) is not None:
-        name = type(member.integrator).__name__
-        raise ValueError(f"{name} runs one trajectory at a time; call simulate for each member")
-    has_gpu = jax.default_backend() == "gpu"
-    if backend == "gpu" and not has_gpu:
-        raise ValueError("backend 'gpu' needs a GPU that JAX can see, but there is none; use 'auto'")
-    if backend == "xla":
-        return XlaMembers(member, inputs)
-    try:
-        if backend == "gpu" or (backend == "auto" and has_gpu):
-            return GpuMembers(member, inputs)
-        with on_cpu():
-            return NativeMembers(member, inputs, threads)
-    except CannotTranslate as reason:
-        if backend != "auto":
-            raise ValueError(f"backend '{backend}' cannot run this: {reason}; use 'auto' or 'xla'") from None
-        if not isinstance(reason, TooLarge):
-            warnings.warn(f"no compiled ensemble: {reason}; XLA runs this instead", stacklevel=3)
-    return XlaMembers(member, inputs)
-
-
-def _drive(runner: Any, steps: int, every: int, progress: Any) -> tuple[list[Row], list[int], bool]:
-    """Rows at the multiples of `every` and at the end; pieces short enough to be interrupted."""
-    rows, marks, done, piece = [runner.row()], [0], 0, 8
-    with Meter(progress, steps) as show:
-        try:
-            while done < steps:
-                target = min((done // every + 1) * every, steps)
-                stop = min(done + piece, target)
-                began = time.perf_counter()
-                runner.to(stop)
-                rate = (stop - done) / (time.perf_counter() - began)
-                piece = max(1, min(8 * piece, int(rate * SECONDS_PER_CALL) + 1))
-                done = stop
-                if done == target:
-                    rows.append(runner.row())
-                    marks.append(done)
-                show(done, steps)
-        except KeyboardInterrupt:
-            return rows, marks, True
-    return rows, marks, False
-
-
-def _result(
-    runner: Any,
-    rows: list[Row],
-    marks: list[int],
-    info: RunInfo,
-    watch: Any,
-    varying: Mapping[str, Any],
-    integrator: Integrator,
-    t0: float,
-    h: float,
-) -> Ensemble:
-    full = runner.final()
-    interval = full.carry.interval
-    saved = jax.tree.map(lambda *x: np.stack(x, axis=1), *rows)
-    reached = np.asarray(full.carry.step)
-    gone = np.asarray(marks)[None, :] > np.where(interval.status != Status.SOLVED, reached, np.inf)[:, None]
-
-    def until_failure(x: np.ndarray) -> np.ndarray:
-        return np.where(gone.reshape(gone.shape + (1,) * (x.ndim - 2)), np.nan, x)
-
-    saved = jax.tree.map(until_failure, saved)
-    count = reached + 1.0
-    return Ensemble(
-        t=saved.t if integrator.own_time else t0 + h * np.asarray(marks),
-        q=saved.q,
-        v=saved.v,
-        multipliers=saved.multipliers,
-        energy=saved.energy,
-        constraint_residual=saved.constraint,
-        observed=saved.observed,
-        statistics={
-            name: {kind: STATISTICS[kind](full.sums[name], count) for kind in kinds}
-            for name, _, kinds in watch
-        },
-        status=np.asarray(interval.status),
-        failed_step=np.asarray(interval.failed_step),
-        iterations=np.asarray(interval.iterations),
-        increment=np.asarray(interval.increment),
-        parameters={name: np.asarray(x) for name, x in varying.items()},
-        info=info,
-    )
 
 
 def _failure(result: Ensemble) -> str:

@@ -28,7 +28,7 @@ from noslip.engine.program import CannotTranslate, TooLarge
 from noslip.errors import Interrupted, SolveFailed
 from noslip.integrators._base import Integrator
 from noslip.integrators._solve import Status
-from noslip.system import System, is_traced
+from noslip.system import System, has_tracers, is_traced
 from noslip.trajectory import Report, RunInfo, Trajectory
 
 COUNTED = 512  # steps at a time that are looked at for the end of a run
@@ -158,6 +158,7 @@ class _CompiledRunner:
     """Runs the compiled loop; the host decides how far each call goes."""
 
     backend = "xla"
+    first_piece = 64
 
     def __init__(self, system: System, integrator: Integrator, q: Array, v: Array, t: Array, h: Array):
         self.system, self.integrator, self.h = system, integrator, h
@@ -189,7 +190,7 @@ class _CompiledRunner:
 def _drive(runner: Any, steps: int, every: int, progress: bool | Progress | None) -> tuple[_loop.Row, bool]:
     """Call the runner until the end, in pieces of about SECONDS_PER_CALL."""
     parts = [jax.tree.map(lambda x: np.asarray(x)[None], runner.first)]
-    done, piece, failed = 0, 64, False
+    done, piece, failed = 0, runner.first_piece, False
     with Meter(progress, steps) as show, Interruption() as interruption:
         while done < steps and not failed and not interruption.asked:
             began, before = time.perf_counter(), done
@@ -280,7 +281,7 @@ def run_info(
     system: System, integrator: Integrator, t0: Any, h: Any, steps: int, every: int, backend: str
 ) -> RunInfo:
     """What is run, for the record."""
-    concrete = not is_traced(h, t0)
+    concrete = not has_tracers(h, t0)
     return RunInfo(
         integrator=type(integrator).__name__,
         options=integrator.options(),
@@ -300,18 +301,25 @@ def run_info(
 
 
 def _has_multipliers(integrator: Integrator, system: System) -> bool:
+    leaves, structure = jax.tree.flatten(system)
+    return _observes_multipliers(integrator, structure, tuple(np.shape(x) for x in leaves))
+
+
+@functools.lru_cache(maxsize=256)  # a trace costs more than a short run
+def _observes_multipliers(integrator: Integrator, structure: Any, shapes: tuple[Any, ...]) -> bool:
+    system = jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(s, float) for s in shapes])
     x, t = jax.ShapeDtypeStruct((system.n,), float), jax.ShapeDtypeStruct((), float)
 
-    def observe(q: Array, v: Array, t: Array, h: Array) -> Any:
+    def observe(system: System, q: Array, v: Array, t: Array, h: Array) -> Any:
         return integrator.observe(integrator.init(system, q, v, t, h)).multipliers
 
-    return jax.eval_shape(observe, x, x, t, t) is not None
+    return jax.eval_shape(observe, system, x, x, t, t) is not None
 
 
 def _catalogue_name(system: System) -> str:
     """The catalogue module that makes exactly this system, or nothing."""
     module = system.lagrangian.__module__ or ""
-    if not module.startswith("noslip.systems.") or is_traced(system):
+    if not module.startswith("noslip.systems.") or has_tracers(system):
         return ""
     same = _catalogue_structure(module) == jax.tree.structure(system)
     return module.removeprefix("noslip.systems.") if same else ""

@@ -95,9 +95,14 @@ class System:
 
     # ---- a pytree whose leaves are the parameters -------------------------------------------------
     def tree_flatten(self) -> tuple[tuple[dict[str, Any]], tuple[Any, ...]]:
+        return (dict(self.parameters),), self._static
+
+    @functools.cached_property
+    def _static(self) -> tuple[Any, ...]:
+        """All but the parameters, hashable."""
         static = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "parameters"}
         static["first_integrals"] = tuple(self.first_integrals.items())
-        return (dict(self.parameters),), tuple(static.items())
+        return tuple(static.items())
 
     @classmethod
     def tree_unflatten(cls, static: tuple[Any, ...], children: tuple[dict[str, Any]]) -> Self:
@@ -105,6 +110,7 @@ class System:
         for name, value in static:
             object.__setattr__(system, name, dict(value) if name == "first_integrals" else value)
         object.__setattr__(system, "parameters", children[0])
+        system.__dict__["_static"] = static
         return system
 
     def with_parameters(self, parameters: Parameters) -> Self:
@@ -261,8 +267,12 @@ NEED_INDEPENDENT_CONSTRAINTS = {"multipliers", "acceleration", "project_velocity
 
 def is_traced(*values: Any) -> bool:
     """Whether a JAX transformation is under way: traced values, or an enclosing jit that stages all."""
-    leaves = (*jax.tree.leaves(values), jnp.zeros(()))
-    return any(isinstance(leaf, jax.core.Tracer) for leaf in leaves)
+    return has_tracers(values, jnp.zeros(()))
+
+
+def has_tracers(*values: Any) -> bool:
+    """Whether some of these values are traced."""
+    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(values))
 
 
 def _refuse_singular(system: System, q: Array, v: Array | None = None) -> None:

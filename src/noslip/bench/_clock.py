@@ -10,11 +10,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any, TypeVar
 
 ROUNDS = 7
+K = TypeVar("K")
 
 
-def best_of_rounds(rivals: Mapping[str, Callable[[], None]], rounds: int = ROUNDS) -> dict[str, float]:
+def best_of_rounds(rivals: Mapping[K, Callable[[], Any]], rounds: int = ROUNDS) -> dict[K, float]:
     """Seconds of each rival: the best of several rounds, in each of which all are timed in turn."""
     best = dict.fromkeys(rivals, float("inf"))
     for _ in range(rounds):

@@ -86,13 +86,14 @@ class Member:
         return sums
 
     def save(self, fixed: Any, full: Full) -> Row:
+        """The row of a state, NaN for a member that has failed before it."""
         system, carry = fixed[0], full.carry
         seen = self.integrator.observe(carry.state)
         lam = system.multipliers(seen.q, seen.v, seen.t) if seen.multipliers is None else seen.multipliers
         observed = {
             name: self._value(f, system, carry, full.sums[name]["first"]) for name, f, _ in self.watch
         }
-        return Row(
+        row = Row(
             seen.t,
             seen.q + _loop.TURN * carry.turns,
             seen.v,
@@ -101,6 +102,8 @@ class Member:
             jnp.max(jnp.abs(system.phi(seen.q, seen.v))),
             observed,
         )
+        failed = carry.interval.status != Status.SOLVED
+        return jax.tree.map(lambda x: jnp.where(failed, jnp.nan, x), row)
 
     def _value(self, function: Any, system: System, carry: _loop.Carry, first: Array | None) -> Array:
         """An observable of a state; those relative to the start get the first value, or None at the start."""

@@ -51,6 +51,14 @@ class Loop:
         self.carry, self.row = self.start.shape
         self.step = translate(step, self.fixed, self.carry)
         self.save = translate(save, self.fixed, self.carry)
+        self.tables = {
+            "fixed": Table(self.fixed),
+            "initial": Table(self.initial),
+            "carry": Table(self.carry),
+            "row": Table(self.row),
+            "carry and row": Table((self.carry, self.row)),
+            "row and carry": Table((self.row, self.carry)),
+        }
         self._compiled: dict[Any, Any] = {}
 
     def function(self, name: str, width: int) -> Any:
@@ -82,13 +90,15 @@ class NativeRunner:
     """One trajectory; the interface of the XLA loop."""
 
     backend = "native"
+    first_piece = 1024  # steps of the first call: microseconds each
 
     def __init__(self, system: System, integrator: Integrator, q: Any, v: Any, t: Any, h: Any):
         self.loop, self.system = loop_of(system, integrator), system
-        self.carries, self.rows = Table(self.loop.carry), Table(self.loop.row)
+        tables = self.loop.tables
+        self.carries, self.rows = tables["carry"], tables["row"]
         self.step_size(h)
-        initial = Table(self.loop.initial).pack((q, v, t), 1, 1)
-        both = Table((self.loop.carry, self.loop.row))
+        initial = tables["initial"].pack((q, v, t), 1, 1)
+        both = tables["carry and row"]
         out = np.zeros((1, both.slots, 1), np.int64)
         self.loop.function("start", 1)(self.fixed, initial, out, 1)
         self.carry = np.ascontiguousarray(out[:, : self.carries.slots])
@@ -97,7 +107,7 @@ class NativeRunner:
 
     def step_size(self, h: Any) -> None:
         """Go on with another step, say backwards."""
-        self.fixed = Table(self.loop.fixed).pack((self.system, h), 1, 1)
+        self.fixed = self.loop.tables["fixed"].pack((self.system, h), 1, 1)
 
     def snapshot(self) -> _loop.Carry:
         """Everything that the next step needs."""
@@ -114,9 +124,9 @@ class NativeRunner:
         capacity = saves(first, stop, last, every)
         table = np.zeros((1, capacity, self.rows.slots, 1), np.int64)
         self.loop.function("advance", 1)(self.fixed, self.carry, table, 1, first, stop, last, every, capacity)
-        carry = self.snapshot()
-        failed = bool(carry.interval.status != Status.SOLVED)
-        self.reached = int(carry.step)
+        slots = self.carries.first_slots
+        failed = bool(self.carry[0, slots.interval.status, 0] != Status.SOLVED)
+        self.reached = int(self.carry[0, slots.step, 0])
         count = saves(first, self.reached + failed, last, every)
         rows = jax.tree.map(lambda x: x[:, 0], self.rows.unpack(table[:, :count], 1))
         if failed and count == saves(first, self.reached, last, every):
@@ -124,7 +134,7 @@ class NativeRunner:
         return rows, self.reached, failed
 
     def _row_of_failure(self) -> _loop.Row:
-        both = Table((self.loop.row, self.loop.carry))
+        both = self.loop.tables["row and carry"]
         out = np.zeros((1, both.slots, 1), np.int64)
         self.loop.function("save", 1)(self.fixed, self.carry, out, 1)
         return both.unpack(out, 1)[0]

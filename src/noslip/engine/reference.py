@@ -24,6 +24,8 @@ _compiled: dict[Any, Any] = {}
 class ReferenceRunner:
     """The interface of the compiled loop, on top of an adaptive flow that lands on every saved time."""
 
+    first_piece = 64
+
     def __init__(self, system: System, integrator: Integrator, q: Array, v: Array, t: Array, h: Array):
         self.system, self.h, self.t0 = system, float(h), float(t)
         self.step, self.saved, self.v = 0, 0, np.asarray(v)

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from noslip.engine import native
 from noslip.engine.lower import translate
@@ -22,11 +23,14 @@ from noslip.engine.program import cached_with_refusals
 from noslip.engine.table import Table
 from noslip.integrators._solve import Status
 
+OVER_MEMBERS, SHARED = PartitionSpec("member"), PartitionSpec()
+
 
 class NativeMembers:
     """Lanes of native code, groups of members spread over threads."""
 
     backend = "native"
+    grain = 1
 
     def __init__(self, member: Member, inputs: Inputs, threads: int | None):
         require_native(inputs.shape[0])
@@ -55,6 +59,11 @@ class NativeMembers:
 
     def final(self) -> Full:
         return Table(self.code.full).unpack(self.full, self.members)
+
+    def resume(self, full: Full, reached: int) -> None:
+        """Go on from what `final` gave at step `reached`."""
+        self.full = Table(self.code.full).pack(full, self.members, self.width)
+        self.reached = reached
 
     def _map(self, name: str, values: np.ndarray, shape: Any) -> np.ndarray:
         call, out = self.code.function(name), Table(shape)
@@ -120,32 +129,57 @@ def _native_code(member: Member, structure: Any, shapes: Any) -> _NativeCode:
 
 
 class XlaMembers:
-    """vmap, on whatever device JAX prefers."""
+    """vmap, on whatever device JAX prefers; on several, each takes a share of the members."""
 
     backend = "xla"
+    grain = 1
 
-    def __init__(self, member: Member, inputs: Inputs, threads: int | None = None):
+    def __init__(self, member: Member, inputs: Inputs):
         leaves, structure = jax.tree.flatten(inputs.fixed)
-        self.leaves, self.members, self.axes = [jnp.asarray(x) for x in leaves], inputs.members, inputs.axes
-        self.code = _xla_code(member, structure, tuple(inputs.axes))
-        initial = [jnp.broadcast_to(jnp.asarray(x), (self.members, *s.shape))
+        self.members, self.axes, self.mesh = inputs.members, inputs.axes, _mesh()
+        everywhere = NamedSharding(self.mesh, SHARED)
+        self.leaves = [
+            jax.device_put(np.asarray(x), everywhere) if axis is None else self._in_shares(x)
+            for x, axis in zip(leaves, self.axes, strict=True)
+        ]
+        self.code = _xla_code(member, structure, tuple(inputs.axes), self.mesh)
+        initial = [self._in_shares(np.broadcast_to(x, (self.members, *s.shape)))
                    for x, s in zip(inputs.initial, inputs.initial_shape, strict=True)]  # fmt: skip
         self.full = self.code.start(self.leaves, tuple(initial))
         self.reached = 0
 
     def to(self, stop: int) -> None:
-        self.full = jax.block_until_ready(self.code.advance(self.leaves, self.full, stop))
+        self.full = jax.block_until_ready(self.code.advance(self.leaves, self.full, np.int64(stop)))
         self.reached = stop
 
     def row(self) -> Row:
-        return jax.tree.map(np.asarray, self.code.save(self.leaves, self.full))
+        return self._without_fill(self.code.save(self.leaves, self.full))
 
     def final(self) -> Full:
-        return jax.tree.map(np.asarray, self.full)
+        return self._without_fill(self.full)
+
+    def resume(self, full: Full, reached: int) -> None:
+        """Go on from what `final` gave at step `reached`."""
+        self.full, self.reached = jax.tree.map(self._in_shares, full), reached
+
+    def _in_shares(self, x: Any) -> Array:
+        """Spread over the devices; the last share is filled up with the last member."""
+        fill = np.repeat(np.asarray(x)[-1:], -self.members % self.mesh.size, axis=0)
+        return jax.device_put(np.concatenate([x, fill]), NamedSharding(self.mesh, OVER_MEMBERS))
+
+    def _without_fill(self, tree: Any) -> Any:
+        return jax.tree.map(lambda x: np.asarray(x)[: self.members], tree)
+
+
+def _mesh() -> Mesh:
+    """The device that was asked for, or all of this process."""
+    chosen = jax.config.jax_default_device  # type: ignore[attr-defined]
+    devices = jax.local_devices() if chosen is None else [chosen]
+    return Mesh(np.asarray(devices), ("member",), axis_types=(AxisType.Auto,))
 
 
 class _XlaCode:
-    def __init__(self, member: Member, structure: Any, axes: tuple[Any, ...]):
+    def __init__(self, member: Member, structure: Any, axes: tuple[Any, ...], mesh: Mesh):
         def fixed(leaves: list[Array]) -> Any:
             return jax.tree.unflatten(structure, leaves)
 
@@ -174,35 +208,65 @@ class _XlaCode:
 
             return lax.while_loop(lambda full: jnp.any(waiting(full)), turn, full)
 
-        self.start, self.save = jax.jit(each(start)), jax.jit(each(member.save))
-        self.advance = jax.jit(advance)
+        self.advance_anywhere = jax.jit(advance)
+        given = [SHARED if axis is None else OVER_MEMBERS for axis in axes]
+        self.start = in_shares(each(start), mesh, (given, OVER_MEMBERS))
+        self.save = in_shares(each(member.save), mesh, (given, OVER_MEMBERS))
+        self.advance = in_shares(advance, mesh, (given, OVER_MEMBERS, SHARED))
+
+
+def in_shares(function: Callable[..., Any], mesh: Mesh, given: Any) -> Callable[..., Any]:
+    """The function on each device's share of the members; no device waits for another."""
+    if mesh.size == 1:
+        return jax.jit(function)
+    return jax.jit(
+        jax.shard_map(function, mesh=mesh, in_specs=given, out_specs=OVER_MEMBERS, check_vma=False)
+    )
 
 
 @functools.lru_cache(maxsize=64)
-def _xla_code(member: Member, structure: Any, axes: tuple[Any, ...]) -> _XlaCode:
-    return _XlaCode(member, structure, axes)
+def _xla_code(member: Member, structure: Any, axes: tuple[Any, ...], mesh: Mesh) -> _XlaCode:
+    return _XlaCode(member, structure, axes, mesh)
 
 
 class GpuMembers:
     """One kernel that takes every step as solved; members for which one was not are run again by XLA from
-    where the call began, with Newton's method to fall back on."""
+    where the call began, with Newton's method to fall back on.
+
+    Calls begin at multiples of `grain` and where rows are saved, never where a clock says: the bits of a
+    member that is run again must not depend on the speed of the machine.
+    """
 
     backend = "gpu"
+    grain = 128
 
-    def __init__(self, member: Member, inputs: Inputs, threads: int | None = None, interpret: bool = False):
+    def __init__(self, member: Member, inputs: Inputs, interpret: bool = False):
         from noslip.engine import gpu
 
-        self.xla = XlaMembers(member, inputs)
-        self.members, self.block = inputs.members, gpu.BLOCK
+        self.xla, self.block = XlaMembers(member, inputs), gpu.BLOCK
         self.kernel = _gpu_code(member, *_key(inputs.shape), interpret)
-        self.table = _columns(inputs.fixed, inputs.axes, self.members, self.block)
-        self.reached = 0
+        axes = tuple(inputs.axes)
+
+        def advance(leaves: list[Array], full: Full, steps: Array) -> Full:
+            table = _columns(leaves, axes, len(full.carry.step), self.block)
+            numbers, counts = self.kernel(table, *_to_tables(full, self.block), steps)
+            return _from_tables(numbers, counts, full)
+
+        given = [SHARED if axis is None else OVER_MEMBERS for axis in axes]
+        self.advance = in_shares(advance, self.xla.mesh, (given, OVER_MEMBERS, SHARED))
+
+    @property
+    def reached(self) -> int:
+        return self.xla.reached
 
     def to(self, stop: int) -> None:
+        while self.reached < stop:
+            self._call(min((self.reached // self.grain + 1) * self.grain, stop))
+
+    def _call(self, stop: int) -> None:
         before = self.xla.full
-        tables = self.kernel(self.table, *_to_tables(before, self.block), stop - self.reached)
-        self.xla.full = jax.block_until_ready(_from_tables(*tables, before))
-        self.reached = stop
+        self.xla.full = jax.block_until_ready(self.advance(self.xla.leaves, before, stop - self.reached))
+        self.xla.reached = stop
         failed = np.asarray(self.xla.full.carry.interval.status) != Status.SOLVED
         if failed.any():
             self._rerun(before, np.flatnonzero(failed), stop)
@@ -211,7 +275,7 @@ class GpuMembers:
         """Run these members again from `before`; one that had failed already stays as it was."""
         padded = np.resize(failed, 1 << (len(failed) - 1).bit_length())  # few sizes, few compilations
         leaves = [x if a is None else x[padded] for x, a in zip(self.xla.leaves, self.xla.axes, strict=True)]
-        done = self.xla.code.advance(leaves, jax.tree.map(lambda x: x[padded], before), stop)
+        done = self.xla.code.advance_anywhere(leaves, jax.tree.map(lambda x: x[padded], before), stop)
         self.xla.full = jax.tree.map(lambda all_, x: all_.at[padded].set(x), self.xla.full, done)
 
     def row(self) -> Row:
@@ -219,6 +283,9 @@ class GpuMembers:
 
     def final(self) -> Full:
         return self.xla.final()
+
+    def resume(self, full: Full, reached: int) -> None:
+        self.xla.resume(full, reached)
 
 
 @cached_with_refusals
@@ -241,17 +308,16 @@ def _padded(columns: list[Array], members: int, block: int, dtype: Any) -> Array
     return jnp.concatenate([table, jnp.repeat(table[:, -1:], missing, axis=1)], axis=1) if missing else table
 
 
-def _columns(fixed: Any, axes: Any, members: int, block: int) -> Array:
+def _columns(leaves: list[Array], axes: Any, members: int, block: int) -> Array:
     """The fixed inputs as a table [slot][member]."""
     rows = []
-    for leaf, axis in zip(jax.tree.leaves(fixed), axes, strict=True):
+    for leaf, axis in zip(leaves, axes, strict=True):
         array = jnp.asarray(leaf, float)
         full = array if axis == 0 else jnp.broadcast_to(array, (members, *array.shape))
         rows.append(full.reshape(members, -1).T)
     return _padded(rows, members, block, float)
 
 
-@functools.partial(jax.jit, static_argnames="block")
 def _to_tables(full: Full, block: int) -> tuple[Array, Array]:
     """Floats and whole numbers of the state, [slot][member]."""
     leaves = jax.tree.leaves(full)
@@ -262,7 +328,6 @@ def _to_tables(full: Full, block: int) -> tuple[Array, Array]:
     return _padded(floats, members, block, float), _padded(wholes, members, block, jnp.int64)
 
 
-@jax.jit
 def _from_tables(numbers: Array, counts: Array, like: Full) -> Full:
     leaves, structure = jax.tree.flatten(like)
     out, first = [], {True: 0, False: 0}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
 from typing import Any
 
@@ -18,6 +20,12 @@ class Table:
         self.dtypes = [np.dtype(getattr(leaf, "dtype", np.float64)) for leaf in leaves]
         self.sizes = [math.prod(shape) for shape in self.shapes]
         self.slots = sum(self.sizes)
+
+    @functools.cached_property
+    def first_slots(self) -> Any:
+        """The pytree with the number of its first slot in the place of each array."""
+        ends = itertools.accumulate(self.sizes, initial=0)
+        return jax.tree.unflatten(self.structure, list(ends)[:-1])
 
     def pack(self, tree: Any, members: int, width: int) -> np.ndarray:
         """Arrays (members, ...) as a table; the last group is filled up with its last member.

@@ -1,0 +1,81 @@
+"""One trajectory of CFHM's experiment against the same scheme in NumPy and scipy.optimize, done with care."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from noslip.bench._clock import best_of_rounds, one_core, versions
+from noslip.integrators.discrete_gradient import DiscreteGradient
+from noslip.simulate import simulate
+from noslip.systems import quartic
+
+SCRIPT = Path(__file__).parents[3] / "benchmarks" / "gonzalez_numpy.py"
+STEP, STEPS, SLOW_STEPS = 0.05, 20000, 100
+Row = dict[str, Any]
+
+
+def load_script() -> Any:
+    """benchmarks/gonzalez_numpy.py, which is part of the repository and not of the package."""
+    if not SCRIPT.exists():
+        raise FileNotFoundError(
+            f"there is no file '{SCRIPT}'; this benchmark needs a checkout of the repository"
+        )
+    spec = importlib.util.spec_from_file_location("gonzalez_numpy", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def initial_state() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(q, v), and the same as a point (q, rho) of D*."""
+    q, v = (np.asarray(x) for x in quartic.typical_state())
+    return q, v, np.concatenate([q, np.asarray(quartic.frame(jnp.asarray(q), {})).T @ v])
+
+
+def measure(show: Callable[[Row], None] = lambda row: None) -> dict[str, Any]:
+    """Nanoseconds per step of noslip (whole calls of `simulate`) and of three solves in NumPy."""
+    script, system, (q, v, z) = load_script(), quartic.system(), initial_state()
+
+    def ours() -> None:
+        simulate(system, DiscreteGradient(), q, v, step_size=STEP, steps=STEPS, save_every=STEPS)
+
+    solves = {
+        "NumPy, scipy.optimize.root": script.by_powell,
+        "NumPy, Newton by hand": script.by_newton,
+        "NumPy, fixed point by hand": script.by_fixed_point,
+    }
+    rivals: dict[str, Callable[[], None]] = {"noslip simulate": ours}
+    rivals |= {name: partial(script.run, z, STEP, SLOW_STEPS, solve) for name, solve in solves.items()}
+    ours()
+    with one_core():
+        seconds = best_of_rounds(rivals)
+    per_step = {k: s / (STEPS if k == "noslip simulate" else SLOW_STEPS) for k, s in seconds.items()}
+    end = simulate(system, DiscreteGradient(), q, v, step_size=STEP, steps=SLOW_STEPS).q[-1]
+    rows = []
+    for name, value in per_step.items():
+        row: Row = {"by": name, "ns": 1e9 * value, "ratio": value / per_step["noslip simulate"]}
+        if name in solves:
+            row["difference"] = float(
+                np.max(np.abs(script.run(z, STEP, SLOW_STEPS, solves[name])[: len(q)] - end))
+            )
+        rows.append(row)
+        show(row)
+    return {"benchmark": "researcher", "versions": versions(), "rows": rows}
+
+
+def markdown(result: dict[str, Any]) -> str:
+    head = ("by", "per step", "ratio to noslip", f"difference after {SLOW_STEPS} steps")
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    for row in result["rows"]:
+        off = f"{row['difference']:.0e}" if "difference" in row else ""
+        lines.append(f"| {row['by']} | {row['ns'] / 1e3:.3g} us | {row['ratio']:.4g} | {off} |")
+    return "\n".join(lines)

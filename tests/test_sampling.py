@@ -1,0 +1,141 @@
+"""Random states: on the constraint, on the shell, of the stated measure, and the same for any division."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.stats
+
+from noslip import System
+from noslip.sampling import Ball, Box, on_constraint, on_energy_shell
+from noslip.systems import appell_hamel, nonholonomic_particle, quartic, turntable_ball
+
+SIZE = 20000
+DEVIATIONS = 4.0  # of the mean of SIZE draws; the seeds are fixed, so this is decided once
+
+
+def curved_lagrangian(q, v, p):
+    """A mass that depends on the place, so that the volume of the kinetic metric is not Lebesgue's."""
+    return 0.5 * ((1 + p["c"] * q[0] ** 2) * v[0] ** 2 + p["m"] * v[1] ** 2 + v[2] ** 2)
+
+
+CURVED = System(
+    curved_lagrangian,
+    one_forms=lambda q, p: jnp.array([[-q[1], 0.5, 1.0]]),
+    coordinates=("x", "y", "z"),
+    parameters={"c": 3.0, "m": 2.0},
+)
+
+
+def each(function, *arrays):
+    return np.asarray(jax.jit(jax.vmap(function))(*arrays))
+
+
+def assert_mean(values, expected):
+    error = np.std(values) / np.sqrt(len(values))
+    assert abs(np.mean(values) - expected) < DEVIATIONS * error
+
+
+def test_velocities_on_the_constraint_are_normal_in_the_kinetic_metric():
+    region = Box([-1.0, -2.0, 0.0], [2.0, 2.0, 1.0])
+    q, v = on_constraint(CURVED, SIZE, region=region, seed=3, temperature=0.7)
+    assert np.max(np.abs(each(CURVED.phi, q, v))) < 1e-14
+    for i in range(3):
+        low, high = region.low[i], region.high[i]
+        assert scipy.stats.kstest(q[:, i], scipy.stats.uniform(low, high - low).cdf).pvalue > 1e-3
+    kinetic = each(CURVED.energy, q, v)  # no potential; 2 T / temperature is chi squared with k = 2
+    assert scipy.stats.kstest(2 * kinetic / 0.7, scipy.stats.chi2(2).cdf).pvalue > 1e-3
+    covariance = each(lambda q: CURVED.projectors(q)[0] @ jnp.linalg.inv(CURVED.mass_matrix(q)), q)
+    excess = v[:, :, None] * v[:, None, :] - 0.7 * covariance
+    for i in range(3):
+        for j in range(i + 1):
+            assert_mean(excess[:, i, j], 0.0)
+
+
+def test_affine_constraints_are_sampled_about_the_shortest_velocity():
+    system = turntable_ball.system()
+    zero = np.zeros(system.n)
+    q, v = on_constraint(system, 2000, region=Box(zero - 1, zero + 1), seed=1, temperature=0.3)
+    assert np.max(np.abs(each(system.phi, q, v))) < 1e-14
+    shortest = each(lambda q: system.project_velocity(q, jnp.zeros(system.n)), q)
+    relative = each(lambda q, u: 0.5 * u @ system.mass_matrix(q) @ u, q, v - shortest)
+    free = system.n - system.m
+    assert scipy.stats.kstest(2 * relative / 0.3, scipy.stats.chi2(free).cdf).pvalue > 1e-3
+
+
+def test_the_shell_of_an_oscillator_is_a_sphere():
+    """V = s |q|^2 / 2: (sqrt(s) q, v) is uniform on a sphere, so V / E has a beta distribution."""
+    energy, s = 1.7, 2.0
+    system = quartic.system(n=2, stiffness=s, coupling=0.0)
+    n, free = 5, 4
+    q, v = on_energy_shell(system, energy, SIZE, region=Ball(np.zeros(n), np.sqrt(2 * energy / s)), seed=8)
+    assert np.max(np.abs(each(system.energy, q, v) - energy)) < 1e-14
+    assert np.max(np.abs(each(system.phi, q, v))) < 1e-14
+    share = 0.5 * s * np.sum(q**2, axis=1) / energy
+    assert scipy.stats.kstest(share, scipy.stats.beta(n / 2, free / 2).cdf).pvalue > 1e-3
+    assert_mean(q[:, 0] ** 2, 2 * energy / s / (n + free))
+    for i in range(n):
+        assert_mean(q[:, i] * v[:, (i + 1) % n], 0.0)
+    rest = v - each(lambda q, v: system.projectors(q)[0] @ v, q, v)  # v lies in D_q, in every direction
+    assert np.max(np.abs(rest)) < 1e-14
+    assert_mean(np.sum(v**2, axis=1), 2 * energy * free / (n + free))
+
+
+def test_positions_on_the_shell_follow_the_volume_of_the_kinetic_metric():
+    """k = 2 and no potential: the density of x is sqrt(1 + c x^2), that of y and z constant."""
+    q, v = on_energy_shell(CURVED, 0.9, SIZE, region=Box([-1.0] * 3, [2.0, 1.0, 1.0]), seed=2)
+
+    def primitive(x):
+        u = np.sqrt(3.0) * x
+        return (u * np.sqrt(1 + u**2) + np.arcsinh(u)) / (2 * np.sqrt(3.0))
+
+    def cdf(x):
+        return (primitive(x) - primitive(-1.0)) / (primitive(2.0) - primitive(-1.0))
+
+    assert scipy.stats.kstest(q[:, 0], cdf).pvalue > 1e-3
+    assert scipy.stats.kstest(q[:, 0], scipy.stats.uniform(-1, 3).cdf).pvalue < 1e-9  # the test can tell
+    np.testing.assert_allclose(each(CURVED.energy, q, v), 0.9, rtol=1e-14)
+
+
+@pytest.mark.parametrize("draw", ["constraint", "shell"])
+def test_a_member_depends_on_the_seed_and_its_number_alone(draw):
+    system = nonholonomic_particle.system()
+    region = Ball(np.zeros(3), 1.3)
+
+    def sample(members, seed=11):
+        if draw == "constraint":
+            return on_constraint(system, members, region=region, seed=seed)
+        return on_energy_shell(system, 0.8, members, region=region, seed=seed)
+
+    whole = sample(9000)  # more than one block
+    for part in (range(17), range(17, 40), range(8100, 9000)):
+        for all_of_them, some in zip(whole, sample(part), strict=True):
+            np.testing.assert_array_equal(all_of_them[part.start : part.stop], some)
+    assert not np.array_equal(whole[0][:17], sample(17, seed=12)[0])
+
+
+def test_what_cannot_be_sampled_is_refused():
+    system, ball = nonholonomic_particle.system(), Ball(np.zeros(3), 1.0)
+    with pytest.raises(ValueError, match=r"must hold states of energy -1, but none was found"):
+        on_energy_shell(system, -1.0, 5, region=ball, seed=0)
+    with pytest.raises(ValueError, match="linear or affine constraints, but these are nonlinear"):
+        on_constraint(appell_hamel.system(), 5, region=ball, seed=0)
+    with pytest.raises(TypeError, match="`region` must be a Box or a Ball"):
+        on_constraint(system, 5, region=1.0, seed=0)
+    with pytest.raises(ValueError, match=r"`low` must be finite and below `high`"):
+        on_constraint(system, 5, region=Box([1.0, 0, 0], [0.0, 1, 1]), seed=0)
+    with pytest.raises(ValueError, match=r"`centre` must have shape \(3,\)"):
+        on_constraint(system, 5, region=Ball([0.0, 0], 1.0), seed=0)
+    with pytest.raises(ValueError, match="a range from a >= 0 up"):
+        on_constraint(system, range(4, 2), region=ball, seed=0)
+    with pytest.raises(ValueError, match="`seed` must be a whole number >= 0"):
+        on_constraint(system, 5, region=ball, seed=-1)
+    with pytest.raises(ValueError, match="`temperature` must be a number >= 0"):
+        on_constraint(system, 5, region=ball, seed=0, temperature=-1.0)
+    line = System(
+        lambda q, v, p: 0.5 * jnp.dot(v, v),
+        one_forms=lambda q, p: jnp.array([[-q[1], 1.0]]),
+        coordinates=("x", "y"),
+    )
+    with pytest.raises(ValueError, match="two free velocities or more, but this system has 1"):
+        on_energy_shell(line, 1.0, 5, region=Ball([0.0, 0], 1.0), seed=0)
