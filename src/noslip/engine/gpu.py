@@ -7,8 +7,9 @@ same: the ensemble runs such members again by XLA.
 
 from __future__ import annotations
 
+import contextlib
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -238,8 +239,7 @@ def advance_function(step: Program, after: Program | None, interpret: bool = Fal
         for slot, k in enumerate(wholes):
             i_out[slot, here] = state[k].astype(jnp.int64)
 
-    @jax.jit
-    def compiled(fixed: Array, numbers: Array, counts: Array, steps: Array) -> tuple[Array, Array]:
+    def call(fixed: Array, numbers: Array, counts: Array, steps: Array) -> tuple[Array, Array]:
         members = numbers.shape[1]
         return pl.pallas_call(
             kernel,
@@ -252,9 +252,12 @@ def advance_function(step: Program, after: Program | None, interpret: bool = Fal
             interpret=interpret,
         )(fixed, numbers, counts, jnp.asarray(steps, jnp.int32).reshape(1))
 
-    def call(*arguments: Any) -> tuple[Array, Array]:
-        with warnings.catch_warnings():  # JAX 0.11 means to drop Triton; a user can do nothing about it
-            warnings.filterwarnings("ignore", "The Pallas Triton backend is deprecated", DeprecationWarning)
-            return compiled(*arguments)
-
     return call
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """JAX 0.11 means to drop Triton and says so with every kernel; a user can do nothing about it."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The Pallas Triton backend is deprecated", DeprecationWarning)
+        yield

@@ -222,7 +222,7 @@ class _Lower(Moves):
     def _scan(self, eqn: Any, *args: Nodes) -> list[Nodes]:
         """Written out turn by turn where that stays small, rolled otherwise."""
         p = eqn.params
-        n, m, length = p["num_consts"], p["num_carry"], p["length"]
+        n, m, length = *_scan_groups(eqn), p["length"]
         consts, carry, xs = args[:n], list(args[n : n + m]), args[n + m :]
         order = list(range(length))[:: -1 if p["reverse"] else 1]
         state, before = self.b.snapshot(), len(self.b.nodes)
@@ -346,6 +346,17 @@ def _called(eqn: Any) -> ClosedJaxpr | None:
 
 def _ravel(arrays: Sequence[Nodes]) -> list[int]:
     return [int(x) for array in arrays for x in np.ravel(array)]
+
+
+def _scan_groups(eqn: Any) -> tuple[int, int]:
+    """How many constants and carried values a scan has: its slices alone lose an axis on the way in and out.
+    (The parameters that say so have other names in other versions of JAX.)"""
+    inner = getattr(eqn.params["jaxpr"], "jaxpr", eqn.params["jaxpr"])
+    same = [
+        sum(a.aval.ndim == b.aval.ndim for a, b in zip(outer, own, strict=True))
+        for outer, own in ((eqn.invars, inner.invars), (eqn.outvars, inner.outvars))
+    ]
+    return same[0] - same[1], same[1]
 
 
 def _unravel(numbers: list[int], shapes: list[Any]) -> list[Nodes]:

@@ -264,8 +264,11 @@ class GpuMembers:
             self._call(min((self.reached // self.grain + 1) * self.grain, stop))
 
     def _call(self, stop: int) -> None:
+        from noslip.engine import gpu
+
         before = self.xla.full
-        self.xla.full = jax.block_until_ready(self.advance(self.xla.leaves, before, stop - self.reached))
+        with gpu.quiet():
+            self.xla.full = jax.block_until_ready(self.advance(self.xla.leaves, before, stop - self.reached))
         self.xla.reached = stop
         failed = np.asarray(self.xla.full.carry.interval.status) != Status.SOLVED
         if failed.any():
