@@ -24,7 +24,8 @@ def main(folder: Path) -> None:
     def show(row):
         print(f"[{time.perf_counter() - began:6.1f} s]", row, flush=True)
 
-    result = variance.measure(10**6, show, backend="gpu")
+    # SPARK is left to the CPU: its solve of 23 unknowns does not fit into a kernel
+    result = variance.measure(10**6, show, backend="gpu", methods=("SI-DLA", "I-DLA", "GONZALEZ"))
     print(f"sampling took {result['sampling seconds']:.1f} s\n{variance.markdown(result)}", flush=True)
     (folder / "variance_h200.json").write_text(json.dumps(result, indent=1) + "\n")
     result = ensembles.measure(show, cpu=False)

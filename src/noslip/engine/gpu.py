@@ -20,7 +20,7 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 
 from noslip.engine.elementary import MAGIC
-from noslip.engine.program import UNUSED, CannotTranslate, Dense, Loop, Program, Rolled, Visitor
+from noslip.engine.program import UNUSED, CannotTranslate, Dense, Loop, Program, Rolled, Visitor, walk
 
 BLOCK = 32  # members per block: one warp, so that the end of a loop is agreed upon without a barrier
 WARPS = 1
@@ -158,8 +158,6 @@ class _Kernel(Visitor):
     def dense(self, item: Dense) -> None:
         """Gauss-Jordan in registers; a better pivot row changes places as it is met."""
         n = item.size[0]
-        if n > UNKNOWNS:
-            raise CannotTranslate(f"a solve of {n} unknowns does not fit into a kernel")
         flat = [self.vector(a) for a in item.inputs]
         wide = len(flat) // n
         table = [flat[i * wide : (i + 1) * wide] for i in range(n)]
@@ -198,6 +196,10 @@ def advance_function(step: Program, after: Program | None, interpret: bool = Fal
 
     The state is kept as two tables, floats and whole numbers, [slot][member]; truths are whole numbers.
     """
+    for program in (step, after) if after is not None else (step,):
+        for item in (*walk(program.setup), *walk(program.main)):
+            if isinstance(item, Dense) and item.size[0] > UNKNOWNS:
+                raise CannotTranslate(f"a solve of {item.size[0]} unknowns does not fit into a kernel")
     kinds = [step.nodes[i].kind for i in step.inputs[step.fixed :]]
     if after is not None:
         kinds = [after.nodes[i].kind for i in after.inputs[after.fixed :]]
