@@ -72,7 +72,7 @@ def test_the_quickest_points_within_the_accuracy():
     assert (found["peer"]["setting"], found["peer"]["ratio"]) == ("2", 3.0)
     assert found["peer"]["ratio to stepping"] == 12.0
     assert found["crude"]["missing"] == "no point below 1e-10"
-    assert found["gone"]["missing"] == "not installed"
+    assert found["gone"]["missing"] == "no point below 1e-10: not installed"
 
 
 def test_the_scheme_in_numpy_is_the_scheme():

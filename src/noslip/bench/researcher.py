@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -57,7 +58,7 @@ def measure(show: Callable[[Row], None] = lambda row: None) -> dict[str, Any]:
     rivals |= {name: partial(script.run, z, STEP, SLOW_STEPS, solve) for name, solve in solves.items()}
     ours()
     with one_core():
-        seconds = best_of_rounds(rivals)
+        seconds = best_of_rounds(rivals, clock=time.process_time)
     per_step = {k: s / (STEPS if k == "noslip simulate" else SLOW_STEPS) for k, s in seconds.items()}
     end = simulate(system, DiscreteGradient(), q, v, step_size=STEP, steps=SLOW_STEPS).q[-1]
     rows = []
