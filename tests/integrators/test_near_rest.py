@@ -8,8 +8,10 @@ equilibrium at the origin for sign = -1, a saddle for +1, and |H| = 1 at both.
 
 import jax.numpy as jnp
 import mpmath
+import multiprecision
 import numpy as np
 import pytest
+from multiprecision import Gear, discrete_gradient_step, doubles, mp
 
 from noslip import System, simulate
 from noslip.integrators.discrete_gradient import DiscreteGradient
@@ -32,53 +34,6 @@ def run(sign, gradient, q, v, steps, h=0.1):
     )
 
 
-class Multiprecision:
-    """The same system and its methods written out by hand in 60 digits."""
-
-    def __init__(self, sign):
-        self.sign = sign
-
-    def energy(self, z):
-        q1, q2, q3, r1, r2 = z
-        s = mpmath.sin(q3)
-        return r1**2 / (1 + s**2) / 2 + (r2**2 + q1**2 + q2**2) / 2 + self.sign * mpmath.cos(q3)
-
-    def gradient(self, z):
-        q1, q2, q3, r1, r2 = z
-        s, c = mpmath.sin(q3), mpmath.cos(q3)
-        y1 = r1 / (1 + s**2)
-        return [q1, q2, -(y1**2) * s * c - self.sign * s, y1, r2]
-
-    def apply(self, z, g):
-        _, _, q3, r1, _ = z
-        s, c = mpmath.sin(q3), mpmath.cos(q3)
-        b = s * c * r1 / (1 + s**2)  # -[X1, X2] . p
-        return [-s * g[3], g[3], g[4], s * g[0] - g[1] + b * g[4], -g[2] - b * g[3]]
-
-    def gonzalez(self, z, d):
-        g = self.gradient([a + b / 2 for a, b in zip(z, d, strict=True)])
-        square = mpmath.fsum(x * x for x in d)
-        if square == 0:
-            return g
-        end = [a + b for a, b in zip(z, d, strict=True)]
-        rest = self.energy(end) - self.energy(z) - mpmath.fsum(a * b for a, b in zip(g, d, strict=True))
-        return [a + rest / square * b for a, b in zip(g, d, strict=True)]
-
-    def mean_value(self, z, d):
-        nodes, weights = np.polynomial.legendre.leggauss(12)
-        at = [self.gradient([a + (1 + x) / 2 * b for a, b in zip(z, d, strict=True)]) for x in nodes]
-        return [mpmath.fsum(w / 2 * g[i] for w, g in zip(weights, at, strict=True)) for i in range(5)]
-
-    def step(self, z, h, gradient):
-        with mpmath.workdps(60):
-            z, h = [mpmath.mpf(x) for x in z], mpmath.mpf(h)
-            d = [mpmath.mpf(0)] * 5
-            for _ in range(60):
-                middle = [a + b / 2 for a, b in zip(z, d, strict=True)]
-                d = [h * x for x in self.apply(middle, getattr(self, gradient)(z, d))]
-            return np.array([float(x) for x in d])
-
-
 def both(sign, gradient, amplitude, h=0.1):
     """Increment of q and of v in one step: noslip's, and the multiprecision one's."""
     q = amplitude * DIRECTION[0]
@@ -87,7 +42,11 @@ def both(sign, gradient, amplitude, h=0.1):
     v = np.array([-s * y[0], y[0], y[1]])
     made = run(sign, gradient, q, v, 1, h)
     rho = np.array([(1 + s**2) * y[0], y[1]])
-    d = Multiprecision(sign).step(np.concatenate([q, rho]), h, gradient)
+    with mpmath.workdps(60):
+        z = mp(np.concatenate([q, rho]))
+        d = doubles(
+            discrete_gradient_step(Gear(sign, 0), getattr(multiprecision, gradient), z, mpmath.mpf(h))
+        )
     q1, rho1 = q + d[:3], rho + d[3:]
     s1 = np.sin(q1[2])
     y1 = rho1[0] / (1 + s1**2)
