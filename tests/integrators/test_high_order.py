@@ -20,9 +20,10 @@ from noslip.integrators.energy_collocation import EnergyCollocation
 from noslip.integrators.full_space_discrete_gradient import FullSpaceDiscreteGradient
 from noslip.integrators.lobatto_spark import LobattoSpark
 from noslip.integrators.projected import Projected
+from noslip.integrators.reference_flow import ReferenceFlow
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
 from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic
-from noslip.systems import chaplygin_sleigh, gearbox, quartic, turntable_ball
+from noslip.systems import chaplygin_sleigh, gearbox, quartic, rolling_disk_on_incline, turntable_ball
 from noslip.testing.integrators import perturbed_case
 
 
@@ -166,6 +167,36 @@ def test_the_difference_quotients_of_15_satisfy_the_constraint_at_the_midpoints(
     run = simulate(case.system, FullSpaceDiscreteGradient(), case.q0, case.v0, step_size=h, steps=50)
     for q, d in zip((run.q[1:] + run.q[:-1]) / 2, np.diff(run.q, axis=0), strict=True):
         assert largest(case.system.mu(q, d) @ d) < 1e-14
+
+
+def test_the_multipliers_of_15_balance_the_momentum_at_the_midpoints(particle, particle_state):
+    """H is quadratic, so that gbar is the gradient at the midpoint: v' - v = h (F(qm) + mu(qm)^T lam)."""
+    h = 0.2
+    run = simulate(particle, FullSpaceDiscreteGradient(), *particle_state, step_size=h, steps=10)
+    assert run.info.multiplier_source == "method"
+    assert_allclose(run.multiplier_t, np.append(0.0, run.t[1:] - h / 2), atol=1e-15)
+    assert_allclose(run.multipliers[0], particle.multipliers(*particle_state), atol=1e-15)
+    middle = (run.q[1:] + run.q[:-1]) / 2
+    for q, change, lam in zip(middle, np.diff(run.v, axis=0), run.multipliers[1:], strict=True):
+        pull = particle.potential_force(q) + particle.mu(q, q).T @ lam
+        assert_allclose(change / h, pull, atol=1e-13)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("module", [rolling_disk_on_incline, chaplygin_sleigh, gearbox])
+def test_the_multipliers_of_15_swing_at_order_1_about_a_mean_of_order_2(module):
+    """mu v swings between 0 and c h^2, hence lam by c h; rolling_disk_on_incline has two constraints."""
+    case, single, means, hs = perturbed_case(module), [], [], (0.05, 0.025, 0.0125)
+    for h in hs:
+        n = round(1.0 / h)
+        run = simulate(case.system, FullSpaceDiscreteGradient(), case.q0, case.v0, step_size=h, steps=n)
+        exact = simulate(case.system, ReferenceFlow(), case.q0, case.v0, step_size=h / 2, steps=2 * n)
+        error = run.multipliers[1:] - exact.multipliers[1::2]
+        single.append(largest(error))
+        means.append(largest((run.multipliers[1:-1] + run.multipliers[2:]) / 2 - exact.multipliers[2:-1:2]))
+        assert np.all(np.sum(error[1:] * error[:-1], axis=1) < 0)
+    assert_allclose(np.polyfit(np.log(hs), np.log(single), 1)[0], 1, atol=0.1)
+    assert_allclose(np.polyfit(np.log(hs), np.log(means), 1)[0], 2, atol=0.1)
 
 
 @pytest.mark.slow
