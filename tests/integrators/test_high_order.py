@@ -5,15 +5,16 @@ import mpmath
 import numpy as np
 import pytest
 from multiprecision import Collocation, Gear, doubles, mp, size
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from typer.testing import CliRunner
 
-from noslip import System, simulate
+from noslip import System, ensemble, simulate
 from noslip.cli import app
 from noslip.diagnostics import constraint_error, energy_error, measured_order
-from noslip.geometry.collocation import gauss_collocation, lobatto
+from noslip.geometry.collocation import gauss_collocation, lobatto, stage_solver
 from noslip.geometry.compositions import SCHEMES, coefficients
 from noslip.integrators import parse
+from noslip.integrators._solve import GROWTHS, LIMIT
 from noslip.integrators.composition import Composition
 from noslip.integrators.discrete_gradient import DiscreteGradient
 from noslip.integrators.energy_collocation import EnergyCollocation
@@ -143,6 +144,52 @@ def test_orders_10_and_12_in_multiprecision(stages):
             assert abs(gear.energy(u) - gear.energy(z)) < 1e-29
             errors.append(float(mpmath.log(size(u - exact))))
     assert_allclose(np.polyfit(-np.log(steps), errors, 1)[0], 2 * stages, atol=0.15)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("stages", [3, 1, 2, 4, 5, 6])
+def test_the_equations_of_all_stages_are_solved_in_the_size_of_one(stages):
+    """X - A X J^T = R against the whole matrix I - A (x) J."""
+    rng, A = np.random.default_rng(stages), gauss_collocation(stages, stages).A
+    J, R = 3 * rng.normal(size=(5, 5)), rng.normal(size=(stages, 5))
+    whole = np.linalg.solve(np.eye(5 * stages) - np.kron(A, J), R.ravel()).reshape(stages, 5)
+    # T, which diagonalises A, has the condition 600 for six stages
+    assert_allclose(stage_solver(A, jnp.asarray(J))(jnp.asarray(R)), whole, atol=1e-12 * largest(whole))
+
+
+STIFF = System(
+    lambda q, v, p: 0.5 * (v @ v) - 0.5 * p["k"] * (q[0] ** 2 + q[1] ** 2) - jnp.cos(q[2]),
+    one_forms=gearbox.one_forms,
+    frame=gearbox.frame,
+    coordinates=("q1", "q2", "q3"),
+    angles=("q3",),
+    parameters={"k": 1e4},
+)
+STIFF_STATE = np.array([0.005, -0.003, 0.2]), np.array([-0.4 * np.sin(0.2), 0.4, 2.0])
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("stages", [2, 4])
+def test_steps_far_longer_than_an_oscillation_are_solved(stages):
+    """h omega = 30: the map of the fixed point multiplies errors by about as much."""
+    run = simulate(STIFF, EnergyCollocation(stages), *STIFF_STATE, step_size=0.3, steps=500)
+    assert run.report.iterations[1:].min() > GROWTHS
+    assert run.report.iterations.max() < 2 * LIMIT
+    # the positions are stiff: what round-off leaves in them counts 1e4 fold
+    assert largest(energy_error(run)) < 1e-13
+    assert constraint_error(run) < 2e-15
+
+
+@pytest.mark.slow
+@pytest.mark.native
+def test_a_member_that_needs_simplified_newton_has_the_bits_of_its_single_run():
+    """One of three members, in one group of lanes, does not contract."""
+    method, many = EnergyCollocation(2), np.array([1.0, 1e4, 3.0])
+    found = ensemble(STIFF, method, *STIFF_STATE, step_size=0.1, steps=50, parameters={"k": many})
+    for i, k in enumerate(many):
+        one = simulate(STIFF, method, *STIFF_STATE, step_size=0.1, steps=50, parameters={"k": k})
+        assert (one.report.iterations.max() > 20) == (k == 1e4)
+        assert_array_equal(found.v[i, -1], one.v[-1])
 
 
 def test_the_rivals_lose_what_the_paper_says():
