@@ -66,8 +66,8 @@ class EnergyCollocation(OnDStar):
     def rule(self) -> GaussCollocation:
         return gauss_collocation(self.stages, self.stages + 4 if self.nodes is None else self.nodes)
 
-    def map(self, system: System, state: BracketState, x: Array, h: Array) -> Array:
-        """h K_j."""
+    def slopes(self, system: System, state: BracketState, x: Array, h: Array) -> Array:
+        """h K_j of the stages."""
         rule, z = self.rule, state.z
         bracket = self.bracket(system, state.signs, h)
         gradients = jax.vmap(bracket.gradient)(z + rule.between @ x)
@@ -85,7 +85,7 @@ class EnergyCollocation(OnDStar):
 
     def fixed_point(self, system: System, state: BracketState, x: Array, h: Array) -> Array:
         """Gauss-Seidel as in `DiscreteGradient`: x_q with the new x_rho."""
-        bracket, n, new = self.bracket(system, state.signs, h), system.n, self.map(system, state, x, h)
+        bracket, n, new = self.bracket(system, state.signs, h), system.n, self.slopes(system, state, x, h)
         change = self.rule.A @ (new - x)[:, n:]
         U = state.z + self.rule.A @ x
         lifted = h * jax.vmap(lambda u, r: bracket.at(u).lift(r))(U, change)
@@ -102,7 +102,7 @@ class EnergyCollocation(OnDStar):
 
         J = value_and_jacobian(motion, state.z + self.increment(x) / 2)[1]
         correct = stage_solver(self.rule.A, h * J)
-        return lambda x: x + correct(self.map(system, state, x, h) - x)
+        return lambda x: x + correct(self.slopes(system, state, x, h) - x)
 
     def update(self, system: System, state: BracketState, x: Array, h: Array) -> BracketState:
         rule, work = self.rule, jnp.zeros(())
