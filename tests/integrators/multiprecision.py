@@ -9,8 +9,6 @@ import functools
 import mpmath
 import numpy as np
 
-TINY = 1e3  # an iteration ends when its increments are below eps times this
-
 
 def mp(values):
     """Floats, or anything that mpmath reads, as mpmath numbers."""
@@ -91,12 +89,19 @@ def mean_value(gear, z, d):
     return sum(w * gear.gradient(z + x * d) for x, w in zip(c, b, strict=True))
 
 
+def coordinate_increment(gear, z, d):
+    """CFHM (13), as printed; a coordinate that does not move has the partial derivative."""
+    values, g = [gear.energy(z)], []
+    for i in range(len(z)):
+        before, after = (np.where(np.arange(len(z)) < k, z + d, z) for k in (i, i + 1))
+        values.append(gear.energy(after))
+        g.append((values[-1] - values[-2]) / d[i] if d[i] != 0 else gear.gradient(before)[i])
+    return np.array(g)
+
+
 def discrete_gradient_step(gear, gradient, z, h):
     """The increment d = h Pi(z + d / 2) gbar(z, z + d), CFHM (14)."""
-    d = 0 * z
-    for _ in range(60):  # near rest the quotient of (12) is noisy in any number of digits, so no test ends it
-        d = h * gear.apply(z + d / 2, gradient(gear, z, d))
-    return d
+    return fixed_point(lambda d: h * gear.apply(z + d / 2, gradient(gear, z, d)), 0 * z)
 
 
 # ---- energy-preserving collocation (Cohen and Hairer) ---------------------------------------------------
@@ -129,11 +134,11 @@ def lagrange(nodes, j):
 
 
 def fixed_point(F, x):
-    """Iterate F until its increments are round-off."""
+    """Iterate F until its increments are below eps^0.8; near rest the quotient in F is noisy beyond."""
     for _ in range(500):
         new = F(x)
         change, x = size(new - x), new
-        if change <= TINY * mpmath.eps * (1 + size(x)):
+        if change <= mpmath.eps ** mpmath.mpf(0.8) * (1 + size(x)):
             return x
     raise AssertionError(f"the iteration in multiprecision still changes by {change}")
 
