@@ -86,7 +86,8 @@ def iterate(
     unravel = ravel_pytree(guess)[1]
 
     def flat(x: Array) -> Callable[[Array], Array]:
-        made = simplified_newton(unravel(x))  # type: ignore[misc]
+        assert simplified_newton is not None
+        made = simplified_newton(unravel(x))
         return lambda x: ravel_pytree(made(unravel(x)))[0]
 
     method = partial(_fixed_point, None if simplified_newton is None else flat)
