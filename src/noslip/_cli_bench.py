@@ -42,7 +42,9 @@ def bench_engine(
 
 @bench.command("energy")
 def bench_energy(
-    full: Annotated[bool, typer.Option("--full", help="Also 1e9 steps, about half an hour.")] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="Also 1e9 steps, about a quarter of an hour more.")
+    ] = False,
     markdown: Markdown = False,
     json_file: JsonFile = None,
 ) -> None:
