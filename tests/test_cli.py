@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -126,6 +127,16 @@ def test_scoreboard_measures_the_methods_that_were_asked_for() -> None:
     assert result.exit_code == 0, result.output
     assert "| `RungeKutta4()` |" in result.output
     assert "did you mean 'gearbox'" in call("scoreboard", "--system", "gearbx").stderr
+
+
+def test_scoreboard_says_what_kind_of_motion_it_is_and_writes_the_numbers() -> None:
+    more = ("--also", "SemiImplicitDLA", "--json", "scores.json")
+    result = call("scoreboard", "--system", "gearbox", "-i", "RungeKutta4", "--steps", "50", *more)
+    assert result.exit_code == 0, result.output
+    assert "Integrable and not reversible" in result.output
+    written = json.loads(Path("scores.json").read_text())
+    assert [row["method"] for row in written["rows"]] == ["RungeKutta4()", "SemiImplicitDLA()"]
+    assert written["scoreboard"]["steps"] == 50
 
 
 def test_no_command_shows_the_help() -> None:

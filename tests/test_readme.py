@@ -35,6 +35,23 @@ def test_the_example_of_the_page_on_ensembles_runs() -> None:
     exec(code[0], {})
 
 
+def test_the_page_of_energies_shows_what_was_measured() -> None:
+    from noslip.bench.energy import markdown
+
+    measured = json.loads((ROOT / "docs" / "measured" / "energy_cpu.json").read_text())
+    page = (ROOT / "docs" / "energy_and_first_integrals.md").read_text()
+    for table in markdown(measured):
+        assert table in page
+
+
+def test_the_scoreboard_shows_what_was_measured() -> None:
+    from noslip.diagnostics.scoreboard import Score, as_markdown
+
+    measured = json.loads((ROOT / "docs" / "measured" / "scoreboard.json").read_text())
+    scores = [Score(**row) for row in measured["rows"]]
+    assert as_markdown(scores).strip() in (ROOT / "docs" / "scoreboard.md").read_text()
+
+
 def test_there_is_an_example_of_about_twenty_lines() -> None:
     assert PYTHON
     assert len([line for line in PYTHON[0].splitlines() if line.strip()]) <= 20

@@ -1,4 +1,4 @@
-"""The commands `noslip bench ...`: speed, always as ratios from one run."""
+"""The commands `noslip bench ...`: speed, as ratios from one run, and how long exact energy lasts."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import typer
 
 from noslip._cli_show import one_sentence, print_table
 
-Markdown = Annotated[bool, typer.Option("--markdown", help="Only a Markdown table, at the end.")]
+Markdown = Annotated[bool, typer.Option("--markdown", help="Only Markdown tables, at the end.")]
 JsonFile = Annotated[Path | None, typer.Option("--json", help="Write all numbers here.")]
-bench = typer.Typer(help="Measure speed; ratios come from one run.", no_args_is_help=True)
+bench = typer.Typer(help="Measure speed, and energy over long runs.", no_args_is_help=True)
 
 
 @bench.command("engine")
@@ -22,6 +22,7 @@ def bench_engine(
 ) -> None:
     """Native code, XLA and the GPU against C printed from the same program, and C written by hand."""
     with one_sentence():
+        check_json(json_file)
         import importlib.util
         import shutil
 
@@ -34,8 +35,28 @@ def bench_engine(
         result = engine.measure(lambda row: None if markdown else typer.echo(_bench_line(row)))
         if markdown:
             typer.echo(engine.markdown(result))
-        typer.echo(", ".join(f"{name} {value}" for name, value in result["versions"].items()))
-        _write_json(result, json_file)
+        _versions_line(result)
+        write_json(result, json_file)
+
+
+@bench.command("energy")
+def bench_energy(
+    full: Annotated[
+        bool, typer.Option("--full", help="Also 1e9 steps, about a quarter of an hour more.")
+    ] = False,
+    markdown: Markdown = False,
+    json_file: JsonFile = None,
+) -> None:
+    """Energy, its parts and the constraint over 5e5 and 1e7 steps of a gearbox; some minutes."""
+    with one_sentence():
+        check_json(json_file)
+        from noslip.bench import energy
+
+        result = energy.measure(lambda row: None if markdown else typer.echo(energy.line(row)), full)
+        if markdown:
+            typer.echo("\n\n".join(energy.markdown(result)))
+        _versions_line(result)
+        write_json(result, json_file)
 
 
 @bench.command("programs")
@@ -45,6 +66,7 @@ def bench_programs(
 ) -> None:
     """Size and compile time of every method on every system."""
     with one_sentence():
+        check_json(json_file)
         from noslip.bench import programs
         from noslip.bench._clock import versions
 
@@ -57,7 +79,7 @@ def bench_programs(
                 typer.echo("| " + " | ".join(line) + " |")
         else:
             print_table(programs.HEAD, cells)
-        _write_json({"benchmark": "programs", "versions": versions(), "rows": rows}, json_file)
+        write_json({"benchmark": "programs", "versions": versions(), "rows": rows}, json_file)
 
 
 @bench.command("peers")
@@ -150,7 +172,7 @@ def _shown(markdown: bool) -> Callable[[Mapping[str, Any]], None]:
 def _report(result: Mapping[str, Any], table: str, json_file: Path | None) -> None:
     typer.echo(table)
     typer.echo(", ".join(f"{name} {value}" for name, value in result["versions"].items()))
-    _write_json(result, json_file)
+    write_json(result, json_file)
 
 
 def _bench_line(row: Mapping[str, Any]) -> str:
@@ -168,7 +190,18 @@ def _bench_line(row: Mapping[str, Any]) -> str:
     return line + "".join(f"  {name} {value:.3g}" for name, value in more.items())
 
 
-def _write_json(result: Mapping[str, Any], path: Path | None) -> None:
+def _versions_line(result: Mapping[str, Any]) -> None:
+    typer.echo(", ".join(f"{name} {value}" for name, value in result["versions"].items()))
+
+
+def check_json(path: Path | None) -> None:
+    """Refuse, before anything is measured, a file that could not be written afterwards."""
+    if path is not None and (path.is_dir() or not path.parent.is_dir()):
+        raise ValueError(f"`--json` must be a file in a folder that exists, but '{path}' was provided")
+
+
+def write_json(result: Mapping[str, Any], path: Path | None) -> None:
+    """Write the numbers, if a file was asked for."""
     if path is not None:
         import json
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from noslip import __version__
-from noslip._cli_bench import bench
+from noslip._cli_bench import JsonFile, bench, check_json, write_json
 from noslip._cli_ensemble import run_ensemble
 from noslip._cli_inputs import (
     as_saved,
@@ -371,15 +371,26 @@ def show_scoreboard(
     ] = None,
     steps: Annotated[int, typer.Option(help="Steps of each run.")] = 2000,
     step_size: Annotated[float, typer.Option(help="Step h > 0.")] = 0.1,
+    also: Annotated[
+        list[str] | None, typer.Option(help="A method besides the defaults; may be repeated.")
+    ] = None,
+    json_file: JsonFile = None,
 ) -> None:
     """Measure what each method keeps on each system, as Markdown tables."""
     with one_sentence():
+        from dataclasses import asdict
+
         from noslip import integrators, systems
+        from noslip.bench._clock import versions
         from noslip.diagnostics import scoreboard
 
+        check_json(json_file)
         for name in system or ():
             systems.find(name)
-        methods = [integrators.parse(text) for text in integrator] if integrator else None
-        names = tuple(system) if system else scoreboard.SYSTEMS
+        chosen = [integrators.parse(text) for text in integrator or ()]
+        methods = (chosen or scoreboard.defaults()) + [integrators.parse(text) for text in also or ()]
+        names = tuple(system) if system else tuple(scoreboard.SYSTEMS)
         scores = scoreboard.scoreboard(methods, names, steps=steps, step_size=step_size)
         typer.echo(scoreboard.as_markdown(scores))
+        setting = {"step_size": step_size, "steps": steps, "versions": versions()}
+        write_json({"scoreboard": setting, "rows": [asdict(score) for score in scores]}, json_file)

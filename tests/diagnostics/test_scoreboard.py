@@ -1,6 +1,6 @@
 """The scoreboard tells apart what a method keeps and what it does not."""
 
-from noslip.diagnostics.scoreboard import as_markdown, score, scoreboard, short_name
+from noslip.diagnostics.scoreboard import SYSTEMS, as_markdown, score, scoreboard, short_name
 from noslip.integrators.composition import Composition
 from noslip.integrators.discrete_gradient import DiscreteGradient
 from noslip.integrators.runge_kutta4 import RungeKutta4
@@ -19,6 +19,12 @@ def test_two_methods_on_the_gearbox():
     table = as_markdown([exact, variational, plain])
     assert "## gearbox" in table
     assert "| `SemiImplicitDLA()` |" in table
+
+
+def test_the_default_systems_are_of_every_kind():
+    kinds = " ".join(SYSTEMS.values()).lower()
+    for word in ("reversible", "not reversible", "integrable", "chaotic"):
+        assert word in kinds
 
 
 def test_a_method_that_does_not_apply_says_so():

@@ -165,7 +165,7 @@ def step_of_the_momenta(system, h):
 def test_21_proposition_4_1_holds_for_every_step():
     """lambda_1 of the proposition for both signs of rho_2; beyond the bound on h it is negative, but
     |lambda_1| < 1 < |1 / lambda_1| is still decided by the sign of rho_2 alone."""
-    m, J, a, h = 1.0, 8.0, 1.0, 0.5
+    m, J, a, h = 1.3, 6.0, 0.8, 0.5
     C = a * np.sqrt(m) / (J + m * a**2)
     linearised = step_of_the_momenta(chaplygin_sleigh.system(m, J, a), h)
     for rho2 in (0.6, -0.6, 40.0, -40.0):

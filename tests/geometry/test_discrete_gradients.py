@@ -37,6 +37,24 @@ def test_the_two_properties(name):
 
 
 @pytest.mark.parametrize("name", GRADIENTS)
+def test_the_two_properties_at_random(name):
+    """(10a) and (10b) at 500 points, with increments of all sizes from 1 to 1e-6."""
+    rng = np.random.default_rng(7)
+    x, d = rng.normal(size=(2, 500, 4))
+    d = d * 10.0 ** -rng.uniform(0, 6, size=(500, 1))
+    g = jax.jit(jax.vmap(lambda x, d: gradient(name, H, x, d)))(x, d)
+    before, after, slope = jax.vmap(H)(x), jax.vmap(H)(x + d), jax.vmap(jax.grad(H))(x)
+    size = np.abs(before) + np.abs(after) + np.sum(np.abs(g * d), axis=1)
+    assert np.max(np.abs(np.sum(g * d, axis=1) - (after - before)) / size) < 4 * np.finfo(float).eps
+    at_rest = jax.jit(jax.vmap(lambda x: gradient(name, H, x, jnp.zeros(4))))(x)
+    assert_allclose(at_rest, slope, rtol=1e-14, atol=1e-14)
+    bend = np.max(np.abs(jax.vmap(jax.hessian(H))(x)), axis=(1, 2))
+    near = np.max(np.abs(d), axis=1) < 1e-3
+    off = np.max(np.abs(g - slope), axis=1) / (bend * np.max(np.abs(d), axis=1))
+    assert np.max(off[near]) < 4  # gbar - grad is of first order in d
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
 def test_symmetry_in_its_arguments(name):
     there, back = gradient(name, H, X0, D), gradient(name, H, X0 + D, -D)
     difference = float(jnp.max(jnp.abs(there - back)))

@@ -5,12 +5,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.integrate import solve_ivp
+from scipy.linalg import expm, null_space
 
 from noslip import simulate
+from noslip.errors import SolveFailed
 from noslip.geometry.bracket import Bracket, structure_functions
 from noslip.geometry.frames import Frame
-from noslip.geometry.lie_algebra import SE2, SO3, body_velocity, left_invariant_system
+from noslip.geometry.lie_algebra import SE2, SO3, body_velocity, left_invariant_system, recentred
 from noslip.integrators.discrete_gradient import DiscreteGradient
+from noslip.integrators.runge_kutta4 import RungeKutta4
 from noslip.systems import chaplygin_sleigh, suslov
 
 I11, I22, I33, I13, I23 = 1.2, 1.6, 2.0, 0.3, -0.2
@@ -89,6 +93,89 @@ def test_the_sleigh_on_se2():
     assert_allclose(found[:, 0], along, atol=1e-12)
     assert_allclose(found[:, 2], catalogue.v[:, 2], atol=1e-12)
     assert_allclose(found[:, 1], 0, atol=1e-14)
+
+
+def reduced_motion(algebra, inertia, constraints, omega, times):
+    """omega(t) on the algebra alone: E^T I E y' = E^T ad*_omega (I omega), omega = E y, by DOP853."""
+    E = null_space(np.atleast_2d(constraints))
+
+    def slope(t, y):
+        omega = E @ y
+        turned = np.einsum("ijk,i,k->j", algebra, omega, inertia @ omega)
+        return np.linalg.solve(E.T @ inertia @ E, E.T @ turned)
+
+    y0 = E.T @ omega
+    done = solve_ivp(slope, (0, times[-1]), y0, method="DOP853", t_eval=times, rtol=1e-13, atol=1e-13)
+    return (E @ done.y).T
+
+
+def in_pieces(system, algebra, omega, h, steps, piece):
+    """Body rates at every step of a run recentred after each piece, and how often that moved q."""
+    q, v, found, recentrings = np.zeros(3), np.asarray(omega), [], 0
+    for _ in range(steps // piece):
+        run = simulate(system, DiscreteGradient(), q, v, step_size=h, steps=piece)
+        assert np.max(np.abs(run.energy / run.energy[0] - 1)) < 1e-14
+        found.append((run.q[1:], run.v[1:]))
+        q, v = recentred(algebra, run.q[-1], run.v[-1])
+        recentrings += not np.array_equal(q, run.q[-1])
+    q, v = (np.concatenate(x) for x in zip(*found, strict=True))
+    return np.asarray(jax.vmap(lambda q, v: body_velocity(algebra, q, v))(q, v)), recentrings
+
+
+SLEIGH = np.array([[1.0, 0, 0], [0, 1.0, 0.1], [0, 0.1, 1.01]])  # a sleigh that turns several times
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("algebra", "inertia", "constraints", "omega", "turns", "piece"),
+    [(SO3, INERTIA, [0, 0, 1], [0.45, 0.5, 0.0], 5, 4.0), (SE2, SLEIGH, [0, 1, 0], [0.3, 0.0, 1.0], 1, 2.5)],
+)
+def test_long_runs_against_the_reduced_equations(algebra, inertia, constraints, omega, turns, piece):
+    """To t = 100, through several charts: momenta of order 2, the energy at round-off."""
+    system = left_invariant_system(algebra, inertia, [constraints])
+    errors = []
+    for h in (0.1, 0.05):
+        steps = round(100 / h)
+        found, recentrings = in_pieces(system, algebra, omega, h, steps, round(piece / h))
+        assert recentrings >= turns
+        exact = reduced_motion(algebra, inertia, constraints, omega, h * np.arange(1, steps + 1))
+        errors.append(np.max(np.abs((found - exact) @ inertia)))
+        assert_allclose(found @ np.asarray(constraints), 0, atol=1e-14)
+    assert errors[0] < 1e-2
+    assert_allclose(errors[0] / errors[1], 4, rtol=0.1)
+
+
+def test_a_run_that_leaves_the_chart_ends_there_and_says_so():
+    """A skate on a circle: the exponential coordinates of se(2) end after a whole turn."""
+    system = left_invariant_system(SE2, np.eye(3), [[0, 1, 0]])
+    with pytest.raises(SolveFailed, match="singular point of the coordinates") as failure:
+        simulate(system, RungeKutta4(), np.zeros(3), [0.3, 0.0, 1.0], step_size=0.1, steps=100)
+    assert_allclose(failure.value.trajectory.q[-1], [0.3 * 6.2, 0.0, 6.2], atol=1e-10)
+
+
+def test_recentred_coordinates_are_those_of_the_same_point_and_velocity():
+    def adjoint(algebra, q):
+        return expm(np.einsum("i,ijk->kj", q, algebra))
+
+    for algebra, q in ((SO3, [2.0, -3.0, 3.0]), (SE2, [1.5, -0.7, 5.0]), (SE2, [0.2, 0.4, -4.0])):
+        q, v = np.array(q), np.array([0.3, -0.2, 0.7])
+        new, velocity = recentred(algebra, q, v)
+        angle = np.max(np.abs(np.linalg.eigvals(np.einsum("i,ijk->kj", new, algebra)).imag))
+        assert angle < np.pi
+        assert_allclose(adjoint(algebra, new), adjoint(algebra, q), atol=1e-13)
+        assert_allclose(body_velocity(algebra, new, velocity), body_velocity(algebra, q, v), atol=1e-13)
+    for given, same in zip(recentred(SO3, new, v), (new, v), strict=True):
+        assert_allclose(given, same, rtol=0)
+
+
+def test_where_a_turn_is_not_the_identity_there_is_nothing_to_recentre():
+    """A screw: translations e1 .. e3 and rotations e4 .. e6 of se(3), along and about one axis."""
+    c = np.zeros((6, 6, 6))
+    c[3:, 3:, 3:] = SO3
+    c[3:, :3, :3] = SO3
+    c[:3, 3:, :3] = -SO3.transpose(1, 0, 2)
+    with pytest.raises(ValueError, match="a whole turn is the identity"):
+        recentred(c, np.array([0, 0, 1.0, 0, 0, 5.0]), np.zeros(6))
 
 
 def test_the_structure_functions_do_not_depend_on_the_point():

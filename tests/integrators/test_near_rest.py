@@ -8,11 +8,14 @@ equilibrium at the origin for sign = -1, a saddle for +1, and |H| = 1 at both.
 
 import jax.numpy as jnp
 import mpmath
+import multiprecision
 import numpy as np
 import pytest
+from multiprecision import Collocation, Gear, discrete_gradient_step, doubles, mp
 
 from noslip import System, simulate
 from noslip.integrators.discrete_gradient import DiscreteGradient
+from noslip.integrators.energy_collocation import EnergyCollocation
 
 DIRECTION = np.array([0.7, -0.5, 0.6]), np.array([0.4, 0.8])  # of q, and of the quasi-velocities
 
@@ -26,85 +29,56 @@ GEAR = System(
 )
 
 
-def run(sign, gradient, q, v, steps, h=0.1):
-    return simulate(
-        GEAR, DiscreteGradient(gradient), q, v, step_size=h, steps=steps, parameters={"sign": sign}
-    )
+COLLOCATION = EnergyCollocation(2)
+METHODS = [
+    DiscreteGradient(),
+    DiscreteGradient("mean_value"),
+    DiscreteGradient("coordinate_increment"),
+    COLLOCATION,
+]
 
 
-class Multiprecision:
-    """The same system and its methods written out by hand in 60 digits."""
-
-    def __init__(self, sign):
-        self.sign = sign
-
-    def energy(self, z):
-        q1, q2, q3, r1, r2 = z
-        s = mpmath.sin(q3)
-        return r1**2 / (1 + s**2) / 2 + (r2**2 + q1**2 + q2**2) / 2 + self.sign * mpmath.cos(q3)
-
-    def gradient(self, z):
-        q1, q2, q3, r1, r2 = z
-        s, c = mpmath.sin(q3), mpmath.cos(q3)
-        y1 = r1 / (1 + s**2)
-        return [q1, q2, -(y1**2) * s * c - self.sign * s, y1, r2]
-
-    def apply(self, z, g):
-        _, _, q3, r1, _ = z
-        s, c = mpmath.sin(q3), mpmath.cos(q3)
-        b = s * c * r1 / (1 + s**2)  # -[X1, X2] . p
-        return [-s * g[3], g[3], g[4], s * g[0] - g[1] + b * g[4], -g[2] - b * g[3]]
-
-    def gonzalez(self, z, d):
-        g = self.gradient([a + b / 2 for a, b in zip(z, d, strict=True)])
-        square = mpmath.fsum(x * x for x in d)
-        if square == 0:
-            return g
-        end = [a + b for a, b in zip(z, d, strict=True)]
-        rest = self.energy(end) - self.energy(z) - mpmath.fsum(a * b for a, b in zip(g, d, strict=True))
-        return [a + rest / square * b for a, b in zip(g, d, strict=True)]
-
-    def mean_value(self, z, d):
-        nodes, weights = np.polynomial.legendre.leggauss(12)
-        at = [self.gradient([a + (1 + x) / 2 * b for a, b in zip(z, d, strict=True)]) for x in nodes]
-        return [mpmath.fsum(w / 2 * g[i] for w, g in zip(weights, at, strict=True)) for i in range(5)]
-
-    def step(self, z, h, gradient):
-        with mpmath.workdps(60):
-            z, h = [mpmath.mpf(x) for x in z], mpmath.mpf(h)
-            d = [mpmath.mpf(0)] * 5
-            for _ in range(60):
-                middle = [a + b / 2 for a, b in zip(z, d, strict=True)]
-                d = [h * x for x in self.apply(middle, getattr(self, gradient)(z, d))]
-            return np.array([float(x) for x in d])
+def run(sign, method, q, v, steps, h=0.1):
+    return simulate(GEAR, method, q, v, step_size=h, steps=steps, parameters={"sign": sign})
 
 
-def both(sign, gradient, amplitude, h=0.1):
-    """Increment of q and of v in one step: noslip's, and the multiprecision one's."""
+def increment(sign, method, z, h):
+    """Of z in one step of the same method in 60 digits."""
+    with mpmath.workdps(60):
+        gear, z, h = Gear(sign, 0), mp(z), mpmath.mpf(h)
+        if method == COLLOCATION:
+            return doubles(Collocation(2, 6).step(gear, z, h))
+        return doubles(discrete_gradient_step(gear, getattr(multiprecision, method.gradient), z, h))
+
+
+def both(sign, method, amplitude, h=0.1):
+    """q and v after one step: noslip's, and the multiprecision one's."""
     q = amplitude * DIRECTION[0]
     y = amplitude * DIRECTION[1]
     s = np.sin(q[2])
     v = np.array([-s * y[0], y[0], y[1]])
-    made = run(sign, gradient, q, v, 1, h)
+    made = run(sign, method, q, v, 1, h)
     rho = np.array([(1 + s**2) * y[0], y[1]])
-    d = Multiprecision(sign).step(np.concatenate([q, rho]), h, gradient)
+    d = increment(sign, method, np.concatenate([q, rho]), h)
     q1, rho1 = q + d[:3], rho + d[3:]
     s1 = np.sin(q1[2])
     y1 = rho1[0] / (1 + s1**2)
     return np.concatenate([made.q[1], made.v[1]]), np.concatenate([q1, [-s1 * y1, y1, rho1[1]]])
 
 
-@pytest.mark.parametrize("gradient", ["gonzalez", "mean_value"])
-def test_a_small_step_is_that_of_the_method(gradient):
+@pytest.mark.thorough
+@pytest.mark.parametrize("method", METHODS)
+def test_a_small_step_is_that_of_the_method(method):
     for sign in (-1.0, 1.0):
         for amplitude in 10.0 ** -np.arange(2, 10):
-            found, expected = both(sign, gradient, amplitude)
+            found, expected = both(sign, method, amplitude)
             assert np.max(np.abs(found - expected)) <= 1e-14 * amplitude, (sign, amplitude)
 
 
-@pytest.mark.parametrize("gradient", ["gonzalez", "mean_value"])
-def test_rest_at_an_equilibrium_stays_rest(gradient):
-    made = run(-1.0, gradient, np.zeros(3), np.zeros(3), 20)
+@pytest.mark.thorough
+@pytest.mark.parametrize("method", METHODS)
+def test_rest_at_an_equilibrium_stays_rest(method):
+    made = run(-1.0, method, np.zeros(3), np.zeros(3), 20)
     assert made.success
     assert not np.any(made.q)
     assert not np.any(made.v)
@@ -113,6 +87,6 @@ def test_rest_at_an_equilibrium_stays_rest(gradient):
 def test_a_small_oscillation_keeps_its_amplitude_and_period():
     """q2 swings freely while q3 is at rest: the midpoint rule at amplitude 1e-8 for 160 periods."""
     h, a = 0.1, 1e-8
-    made = run(-1.0, "gonzalez", [0.0, a, 0.0], np.zeros(3), 10_000, h)
+    made = run(-1.0, DiscreteGradient(), [0.0, a, 0.0], np.zeros(3), 10_000, h)
     angle = 2 * np.arctan(h / 2)  # per step of the midpoint rule
     assert np.max(np.abs(made.q[:, 1] / a - np.cos(angle * np.arange(10_001)))) < 1e-9

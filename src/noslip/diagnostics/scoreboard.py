@@ -20,8 +20,15 @@ from noslip.errors import SolveFailed
 from noslip.integrators._base import Integrator
 from noslip.simulate import simulate
 
-SYSTEMS = ("quartic", "gearbox", "rolling_disk_on_incline", "chaplygin_sleigh", "suslov")
-"""Reversible and chaotic; integrable and not reversible; integrable; with attracting motions, twice."""
+SYSTEMS = {
+    "quartic": "Reversible and chaotic.",
+    "gearbox": "Integrable and not reversible: the pendulum rotates, and its potential has no symmetry.",
+    "rolling_disk_on_incline": "Integrable and reversible.",
+    "chaplygin_sleigh": "Integrable; every motion tends to a straight line.",
+    "suslov": "Every motion tends to a steady rotation.",
+}
+"""What is measured by default, and what kind of motion it is. Reversible, in the sense of Modin and Verdier,
+means that a map which reverses time takes the set on which the motion runs to itself."""
 
 COLUMNS = ("energy", "drift per time", "first integrals", "constraint", "order", "reversible", "evaluations")
 
@@ -91,16 +98,21 @@ def score(
     )
 
 
+def defaults() -> list[Integrator]:
+    """Each class of methods with its default parameters."""
+    return [cls() for cls in integrators.discover().values()]
+
+
 def scoreboard(
     methods: Iterable[Integrator] | None = None,
-    names: Sequence[str] = SYSTEMS,
+    names: Sequence[str] = tuple(SYSTEMS),
     *,
     step_size: float = 0.1,
     steps: int = 2000,
     order: bool = True,
 ) -> list[Score]:
     """Every method (by default each class with its default parameters) on every system."""
-    chosen = [cls() for cls in integrators.discover().values()] if methods is None else list(methods)
+    chosen = defaults() if methods is None else list(methods)
     return [
         score(method, name, step_size=step_size, steps=steps, order=order)
         for name in names
@@ -109,10 +121,11 @@ def scoreboard(
 
 
 def as_markdown(scores: Iterable[Score]) -> str:
-    """One table per system."""
+    """One table per system, under its kind of motion."""
     scores, blocks = list(scores), []
     for name in dict.fromkeys(s.system for s in scores):
-        rows = [f"## {name}\n", f"| method | {' | '.join(COLUMNS)} |", "|---" * (len(COLUMNS) + 1) + "|"]
+        title = [f"## {name}\n", *([SYSTEMS[name] + "\n"] if name in SYSTEMS else [])]
+        rows = [*title, f"| method | {' | '.join(COLUMNS)} |", "|---" * (len(COLUMNS) + 1) + "|"]
         for s in (s for s in scores if s.system == name):
             if s.note:
                 rows.append(f"| `{s.method}` | {s.note}" + " |" * len(COLUMNS))

@@ -1,15 +1,20 @@
 """Coefficients of collocation: Gauss for energy-preserving methods, Lobatto IIIA and IIIB for SPARK.
 
+`stage_solver` solves the linear equations of a simplified Newton step, never of more unknowns than one stage.
 All integrals of Lagrange polynomials l_j are taken by Gauss's rule on products, exact up to rounding.
 """
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 
+import jax.numpy as jnp
 import numpy as np
+from jax import Array, lax
 
+from noslip.geometry import linear
 from noslip.geometry.discrete_gradients import gauss
 
 
@@ -51,6 +56,48 @@ def gauss_collocation(stages: int, nodes: int) -> GaussCollocation:
     tau = 0.5 + at
     weights = (w[:, None] * lagrange(c, tau) / b).T
     return GaussCollocation(c, b, integrals(c, c), integrals(c, tau), weights)
+
+
+def stage_solver(A: np.ndarray, J: Array) -> Callable[[Array], Array]:
+    """R -> X with X - A X J^T = R, for X and R with one row per stage: the linear part of a collocation step.
+
+    With A T = T B, B of blocks [lam] and [[alpha, beta], [-beta, alpha]], and X = T Y, R = T S, it remains
+    Y - B Y J^T = S. Let B' be 0 for the former and B^T for the latter, so that t = B + B' and d = B' B are
+    diagonal, with equal entries in a block. Then, with one matrix of the size of J for each block,
+
+        (I - t J + d J^2) y = (S - B' S J^T), row by row
+
+    The products are loops, since this is for places that run rarely.
+    """
+    T, pairs, block = _real_blocks(A)
+    t = [2 * alpha if beta else alpha for alpha, beta in pairs]
+    d = [alpha**2 + beta**2 if beta else 0.0 for alpha, beta in pairs]
+    inverse_T = np.linalg.inv(T)
+    other = np.diag(np.take(t, block)) - inverse_T @ A @ T  # B'
+    J2 = lax.map(lambda row: row @ J, J)
+    inverses = lax.map(lambda x: linear.inverse(jnp.eye(len(J)) - x[0] * J + x[1] * J2), jnp.array([t, d]).T)
+
+    def solved(R: Array) -> Array:
+        S = inverse_T @ R
+        right = S - lax.map(lambda row: J @ row, other @ S)
+        return jnp.dot(T, lax.map(lambda x: x[0] @ x[1], (inverses[block], right)))
+
+    return solved
+
+
+def _real_blocks(A: np.ndarray) -> tuple[np.ndarray, list[tuple[float, float]], np.ndarray]:
+    """T, from the real and imaginary parts of the eigenvectors; the eigenvalues (alpha, beta), beta >= 0; and
+    for each column of T the number of its eigenvalue."""
+    values, vectors = np.linalg.eig(A)
+    pairs: list[tuple[float, float]] = []
+    columns, block = [], []
+    for value, vector in zip(values, vectors.T, strict=True):
+        if value.imag >= 0:
+            parts = [vector.real, vector.imag] if value.imag else [vector.real]
+            columns += parts
+            block += [len(pairs)] * len(parts)
+            pairs.append((float(value.real), float(value.imag)))
+    return np.stack(columns, axis=1), pairs, np.array(block)
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,13 @@ exponential coordinates q about the identity, the left-invariant ("body") veloci
 so that the structure constants are all that is needed for a `System`: L(q, v) = (T v)^T I (T v) / 2 with
 the one-forms A T(q) and the frame T(q)^-1 E, where the columns of E span the kernel of A. In this frame H
 and the structure functions do not depend on q: a method on D* steps the momenta by CFHM's reduced
-equations rho_a' = -C_ab^c rho_c dH/drho_b, and q follows. The chart ends where ad_q has an eigenvalue
-2 pi i (for rotations, after a whole turn).
+equations rho_a' = -C_ab^c rho_c dH/drho_b, and q follows.
+
+The chart ends where ad_q has an eigenvalue 2 pi i: for so(3) and se(2) after a whole turn. There a run ends
+with the message that the coordinates are singular. Longer ones go piece by piece, each from the last state of
+the one before in better coordinates; on the group they are one run:
+
+    q, v = recentred(structure_constants, run.q[-1], run.v[-1])
 """
 
 from __future__ import annotations
@@ -20,11 +25,13 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from scipy.linalg import expm
 
 from noslip.geometry.linear import solve
 from noslip.system import Parameters, System
 
-TERMS = 32  # of the series of T: to the last bit for |ad_q| up to 5, to 1e-12 at 2 pi
+TERMS = 40  # of the series of T: to the last bit up to the end of the chart
+TURN = 2 * np.pi
 
 SO3 = np.zeros((3, 3, 3))
 """c_ij^k at [i, j, k] of so(3): the cross product."""
@@ -37,10 +44,32 @@ for _i, _j, _k, _value in ((2, 0, 1, 1.0), (2, 1, 0, -1.0)):
 
 
 def body_velocity(structure_constants: np.ndarray, q: Array, v: Array) -> Array:
-    """omega = T(q) v; `v` may have columns."""
+    """omega = T(q) v; `v` may have columns. NaN outside the chart."""
     ad = jnp.einsum("i,ijk->kj", q, structure_constants)
     # Horner: v - ad v / 2 + ad^2 v / 6 - ..., as a loop, since it will be differentiated twice
-    return lax.scan(lambda total, k: (v - ad @ total / k, None), v, jnp.arange(TERMS + 1.0, 1.0, -1.0))[0]
+    omega = lax.scan(lambda total, k: (v - ad @ total / k, None), v, jnp.arange(TERMS + 1.0, 1.0, -1.0))[0]
+    # -tr(ad^2) / 2 is the square of the angle of a rotation, or the sum of those of several
+    return jnp.where(-jnp.sum(ad * ad.T) / 2 < TURN**2, omega, jnp.nan)
+
+
+def recentred(structure_constants: Any, q: Any, v: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Other coordinates of the same point of the group, less than half a turn from the identity, with the
+    same velocity: q - 2 pi k q / theta, where theta is the angle of the rotation that q stands for."""
+    c, q = np.asarray(structure_constants, dtype=float), np.asarray(q, dtype=float)
+    ad = np.einsum("i,ijk->kj", q, c)
+    theta = np.max(np.abs(np.linalg.eigvals(ad).imag))
+    turns = np.round(theta / TURN)
+    if turns == 0:
+        return q, np.asarray(v, dtype=float)
+    miss = np.max(np.abs(expm(TURN / theta * ad) - np.eye(len(q))))
+    if miss > 1e-9:
+        raise ValueError(
+            f"coordinates can be recentred only where a whole turn is the identity, but at q = {q} it "
+            f"differs from it by {miss:.1e}"
+        )
+    new = q - turns * TURN / theta * q
+    T = np.asarray(body_velocity(c, jnp.asarray(new), jnp.eye(len(q))))
+    return new, np.linalg.solve(T, np.asarray(body_velocity(c, jnp.asarray(q), jnp.asarray(v))))
 
 
 def left_invariant_system(

@@ -9,7 +9,7 @@ wrap declared angles in any of them; all else is increments, velocities and mome
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
 
@@ -123,6 +123,11 @@ class Integrator:
         """F(x) of a method of the form x = F(x), contracting where the step is not too large."""
         raise NotImplementedError(f"{type(self).__name__} must define fixed_point, residual or step")
 
+    def simplified_newton(self, system: System, state: Any, x: Any, h: Array) -> Callable[[Any], Any]:
+        """A map with the fixed point of `fixed_point`, made at x, that contracts near x also at large steps.
+        It is used where `fixed_point` does not; a method without it leaves such steps to full Newton."""
+        raise NotImplementedError(f"{type(self).__name__} has no simplified Newton iteration")
+
     def residual(self, system: System, state: Any, x: Any, h: Array) -> Any:
         """Zero at the solution; x - F(x) where the method gives a fixed point."""
         return jax.tree.map(jnp.subtract, x, self.fixed_point(system, state, x, h))
@@ -149,7 +154,13 @@ class Integrator:
         guess = self.guess(system, state, h)
         scale = self.scale(system, state, guess, h)
         if type(self).fixed_point is not Integrator.fixed_point:
-            x, record = iterate(lambda x: self.fixed_point(system, state, x, h), guess, scale)
+            own = type(self).simplified_newton is not Integrator.simplified_newton
+            x, record = iterate(
+                lambda x: self.fixed_point(system, state, x, h),
+                guess,
+                scale,
+                (lambda x: self.simplified_newton(system, state, x, h)) if own else None,
+            )
         else:
             x, record = solve(lambda x: self.residual(system, state, x, h), guess, scale)
         return self.update(system, state, x, h), record

@@ -2,7 +2,8 @@
 
 `solve` is for equations f(x) = 0. A chord iteration (one Jacobian, at the guess) does the work of almost
 every step; where it does not settle, full Newton goes on from there. `iterate` is for x = F(x): the map
-itself is iterated, and full Newton stands by for the steps on which that does not contract.
+itself is iterated; for the steps on which that does not contract full Newton stands by, or a simplified
+one if the method has it.
 Nothing is dropped: each solve returns its record.
 Derivatives come from the implicit function theorem, not from the iteration.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -30,6 +32,9 @@ LIMIT = 50  # iterations
 STAGNATED = 64 * EPS  # below this an increment of a fixed point that no longer shrinks is round-off
 GROWTHS = 8  # that many increments larger than the one before mean that a map does not contract
 LEAST_RATE = 1 / 32  # a measured rate of contraction below this is not relied upon
+
+
+MapAt = Callable[[Any], Callable[[Any], Any]]
 
 
 class Status(enum.IntEnum):
@@ -75,9 +80,23 @@ def solve(residual: Callable[[Any], Any], guess: Any, scale: Any) -> tuple[Any, 
     return _root(residual, lambda f: f, _newton, guess, scale)
 
 
-def iterate(function: Callable[[Any], Any], guess: Any, scale: Any) -> tuple[Any, Solve]:
-    """Solve x = function(x) for a pytree x, from `guess`."""
-    return _root(function, lambda F: lambda x: x - F(x), _fixed_point, guess, scale)
+def iterate(
+    function: Callable[[Any], Any],
+    guess: Any,
+    scale: Any,
+    simplified_newton: MapAt | None = None,
+) -> tuple[Any, Solve]:
+    """Solve x = function(x) for a pytree x, from `guess`. Where `function` does not contract, the map that
+    `simplified_newton` makes at a given x is iterated instead."""
+    unravel = ravel_pytree(guess)[1]
+
+    def flat(x: Array) -> Callable[[Array], Array]:
+        assert simplified_newton is not None
+        made = simplified_newton(unravel(x))
+        return lambda x: ravel_pytree(made(unravel(x)))[0]
+
+    method = partial(_fixed_point, None if simplified_newton is None else flat)
+    return _root(function, lambda F: lambda x: x - F(x), method, guess, scale)
 
 
 def _root(
@@ -117,15 +136,16 @@ class _Iteration:
     before: Array  # of the one before
 
 
-def _fixed_point(F: Callable[[Array], Array], x0: Array, sizes: Array) -> tuple[Array, Solve]:
-    """Iterate F; where it does not contract, or too slowly, Newton for x - F(x)."""
+def _fixed_point(
+    simplified_newton: MapAt | None, F: Callable[[Array], Array], x0: Array, sizes: Array
+) -> tuple[Array, Solve]:
+    """Iterate F; where it does not contract, or too slowly, Newton for x - F(x), simplified or full."""
     weights = _weights(x0, sizes)
 
     def turn(carry: tuple[_Iteration, Array]) -> tuple[_Iteration, Array]:
         it, grown = carry
-        x = F(it.x)
-        size = _size(x - it.x, weights)
-        return _Iteration(x, it.count + 1, size, it.size), grown + ~(size < it.size)
+        it = _turn(F, it, weights)
+        return it, grown + ~(it.size < it.before)
 
     def go_on(carry: tuple[_Iteration, Array]) -> Array:
         it, grown = carry
@@ -139,9 +159,49 @@ def _fixed_point(F: Callable[[Array], Array], x0: Array, sizes: Array) -> tuple[
     start = _Iteration(x0, jnp.array(0), jnp.array(1.0), jnp.array(1.0))
     settled, _ = lax.while_loop(go_on, turn, (start, jnp.array(0)))
     failed = ~((settled.size <= STAGNATED) & (settled.count < LIMIT))
-    last, _ = _full_newton(lambda x: x - F(x), x0, settled, x0, failed, weights)
+    if simplified_newton is None:
+        last, _ = _full_newton(lambda x: x - F(x), x0, settled, x0, failed, weights)
+    else:
+        last = _simplified_newton(simplified_newton, x0, settled, failed, weights)
     residual = last.size * jnp.max(sizes + jnp.abs(last.x))  # a bound, which costs nothing per evaluation
     return last.x, _record(last, residual)
+
+
+def _turn(F: Callable[[Array], Array], it: _Iteration, weights: Array) -> _Iteration:
+    x = F(it.x)
+    return _Iteration(x, it.count + 1, _size(x - it.x, weights), it.size)
+
+
+def _simplified_newton(
+    map_at: MapAt, x0: Array, settled: _Iteration, failed: Array, weights: Array
+) -> _Iteration:
+    """Where `failed`, iterate the map made at the last iterate, and make it anew whenever it does not halve
+    the increment; elsewhere all as it is, and nothing is computed."""
+
+    def newton_fallback(x0: Array, settled: _Iteration, failed: Array, weights: Array) -> _Iteration:
+        def with_a_new_map(it: _Iteration) -> _Iteration:
+            F = map_at(it.x)
+            fresh = _Iteration(it.x, it.count, jnp.array(1e300), jnp.array(jnp.inf))
+            return lax.while_loop(quick, lambda it: _turn(F, it, weights), fresh)
+
+        def quick(it: _Iteration) -> Array:
+            return (it.size > SETTLED) & (it.size < 0.5 * it.before) & (it.count < 2 * LIMIT)
+
+        def go_on(it: _Iteration) -> Array:
+            shrinking = (it.size < it.before) | (it.size > STAGNATED)
+            return failed & (it.size > SETTLED) & shrinking & (it.count < 2 * LIMIT)
+
+        return lax.while_loop(go_on, with_a_new_map, _restart(x0, settled, failed))
+
+    return jax.jit(newton_fallback)(x0, settled, failed, weights)
+
+
+def _restart(x0: Array, settled: _Iteration, failed: Array) -> _Iteration:
+    """Where `failed`, from the last iterate if the iteration was getting somewhere, else from the guess."""
+    x = jnp.where(failed & ~(settled.size < 0.1), x0, settled.x)
+    size = jnp.where(failed, 1e300, settled.size)
+    before = jnp.where(failed, jnp.inf, settled.before)
+    return _Iteration(x, settled.count, size, before)
 
 
 def _newton(f: Callable[[Array], Array], x0: Array, sizes: Array) -> tuple[Array, Solve]:
@@ -183,10 +243,9 @@ def _full_newton(
         x0: Array, settled: _Iteration, r: Array, failed: Array, weights: Array
     ) -> tuple[_Iteration, Array]:
         def turn(carry: tuple[_Iteration, Array]) -> tuple[_Iteration, Array]:
-            it, r = carry[0], f(carry[0].x)
-            # column by column: this is rarely run, so it is kept small instead of quick
-            columns = lax.map(lambda e: jax.jvp(f, (it.x,), (e,))[1], jnp.eye(it.x.size))
-            dx = linear.solve(columns.T, r)
+            it = carry[0]
+            r, J = linear.value_and_jacobian(f, it.x)
+            dx = linear.solve(J, r)
             return _Iteration(it.x - dx, it.count + 1, _size(dx, weights), it.size), r
 
         def go_on(carry: tuple[_Iteration, Array]) -> Array:
@@ -195,11 +254,7 @@ def _full_newton(
             shrinking = (it.size < 0.5 * it.before) | (it.size > FAR)
             return failed & (it.size > SETTLED) & shrinking & (it.count < 2 * LIMIT)
 
-        # from the last iterate if the iteration was getting somewhere, else from the guess
-        x = jnp.where(failed & ~(settled.size < 0.1), x0, settled.x)
-        size = jnp.where(failed, 1e300, settled.size)
-        before = jnp.where(failed, jnp.inf, settled.before)
-        return lax.while_loop(go_on, turn, (_Iteration(x, settled.count, size, before), r))
+        return lax.while_loop(go_on, turn, (_restart(x0, settled, failed), r))
 
     return jax.jit(newton_fallback)(x0, settled, r, failed, weights)
 

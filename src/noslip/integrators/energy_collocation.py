@@ -17,15 +17,17 @@ The unknown is x_j = h K_j.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from noslip.geometry.collocation import GaussCollocation, gauss_collocation
+from noslip.geometry.collocation import GaussCollocation, gauss_collocation, stage_solver
 from noslip.geometry.discrete_gradients import mean, soft
 from noslip.geometry.frames import FRAMES
+from noslip.geometry.linear import value_and_jacobian
 from noslip.integrators._base import require_interval, require_one_of
 from noslip.integrators._bracket import BracketState, OnDStar
 from noslip.system import System
@@ -64,8 +66,9 @@ class EnergyCollocation(OnDStar):
     def rule(self) -> GaussCollocation:
         return gauss_collocation(self.stages, self.stages + 4 if self.nodes is None else self.nodes)
 
-    def fixed_point(self, system: System, state: BracketState, x: Array, h: Array) -> Array:
-        rule, z, n = self.rule, state.z, system.n
+    def slopes(self, system: System, state: BracketState, x: Array, h: Array) -> Array:
+        """h K_j of the stages."""
+        rule, z = self.rule, state.z
         bracket = self.bracket(system, state.signs, h)
         gradients = jax.vmap(bracket.gradient)(z + rule.between @ x)
         G = jax.vmap(mean, (0, None))(rule.weights, gradients)
@@ -78,12 +81,28 @@ class EnergyCollocation(OnDStar):
             K = point.apply(G)
             return K if system.force is None else K + point.force(state.t.value + c * h)
 
-        U = z + rule.A @ x
-        new = h * jax.vmap(slope)(U, G, jnp.asarray(rule.c))
-        # Gauss-Seidel as in `DiscreteGradient`: x_q with the new x_rho
-        change = rule.A @ (new - x)[:, n:]
+        return h * jax.vmap(slope)(z + rule.A @ x, G, jnp.asarray(rule.c))
+
+    def fixed_point(self, system: System, state: BracketState, x: Array, h: Array) -> Array:
+        """Gauss-Seidel as in `DiscreteGradient`: x_q with the new x_rho."""
+        bracket, n, new = self.bracket(system, state.signs, h), system.n, self.slopes(system, state, x, h)
+        change = self.rule.A @ (new - x)[:, n:]
+        U = state.z + self.rule.A @ x
         lifted = h * jax.vmap(lambda u, r: bracket.at(u).lift(r))(U, change)
         return jnp.concatenate([new[:, :n] + lifted, new[:, n:]], axis=1)
+
+    def simplified_newton(
+        self, system: System, state: BracketState, x: Array, h: Array
+    ) -> Callable[[Array], Array]:
+        """x += (I - h A (x) J)^-1 (h K(x) - x), J being the Jacobian of Pi dH in the middle of the step."""
+        bracket, t = self.bracket(system, state.signs, h), state.t.value + h / 2
+
+        def motion(z: Array) -> Array:
+            return bracket.field(z) if system.force is None else bracket.field(z) + bracket.at(z).force(t)
+
+        J = value_and_jacobian(motion, state.z + self.increment(x) / 2)[1]
+        correct = stage_solver(self.rule.A, h * J)
+        return lambda x: x + correct(self.slopes(system, state, x, h) - x)
 
     def update(self, system: System, state: BracketState, x: Array, h: Array) -> BracketState:
         rule, work = self.rule, jnp.zeros(())

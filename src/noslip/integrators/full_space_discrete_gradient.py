@@ -8,22 +8,36 @@ Since gbar . d = H(z') - E, with the anchor E' = E + force . d_q, the energy is 
 holds for the difference quotient d_q / h at qm, not for the velocity at q.
 
 As a fixed point: gbar at the last d; then d_p and lam such that gbar_p + M^-1 (d_p - last d_p) / 2, which
-is gbar_p to first order in d_p, satisfies the constraint. The multipliers reported are those of the node.
+is gbar_p to first order in d_p, satisfies the constraint.
+
+The multipliers reported are lam, which act at the midpoints. Since mu v swings between 0 and a value of order
+h^2 from node to node, they carry an alternating error of order h; the mean of two neighbours, which belongs
+to the node between them, is of order 2.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import jax.numpy as jnp
 from jax import Array
 
+from noslip._pytree import pytree
 from noslip.geometry.bracket import refusal
 from noslip.geometry.discrete_gradients import GRADIENTS, Step, discrete_gradient
 from noslip.geometry.linear import spd_solve
-from noslip.integrators._base import require_one_of
+from noslip.integrators._base import Observation, require_one_of
 from noslip.integrators._bracket import BracketState, OnDStar
 from noslip.system import System
+
+
+@pytree
+class FullSpaceState(BracketState):
+    """A point of T*Q with the multipliers of the step that led there, and their date."""
+
+    lam: Array
+    lam_t: Array
 
 
 @dataclass(frozen=True)
@@ -51,6 +65,10 @@ class FullSpaceDiscreteGradient(OnDStar):
         return None if reason is None else reason.replace("the bracket on D*", "exact energy")
 
     def fixed_point(self, system: System, state: BracketState, x: Array, h: Array) -> Array:
+        return self._map(system, state, x, h)[0]
+
+    def _map(self, system: System, state: BracketState, x: Array, h: Array) -> tuple[Array, Array]:
+        """The next d, and h lam."""
         n = system.n
         bracket, z = self.bracket(system, state.signs, h), state.z
         middle = bracket.at(z + x / 2)
@@ -63,4 +81,20 @@ class FullSpaceDiscreteGradient(OnDStar):
         solved = spd_solve(M, jnp.column_stack([free - x[n:], mu.T]))  # M^-1 of both
         quotient, lift = g[n:] + solved[:, 0] / 2, solved[:, 1:]
         impulse = -2 * spd_solve(mu @ lift, mu @ quotient)  # h lam
-        return jnp.concatenate([h * (quotient + lift @ impulse / 2), free + mu.T @ impulse])
+        d = jnp.concatenate([h * (quotient + lift @ impulse / 2), free + mu.T @ impulse])
+        return d, impulse
+
+    def init(self, system: System, q: Array, v: Array, t: Array, h: Array) -> FullSpaceState:
+        return _with_multipliers(super().init(system, q, v, t, h), system.multipliers(q, v, t), t)
+
+    def update(self, system: System, state: BracketState, x: Array, h: Array) -> FullSpaceState:
+        lam = self._map(system, state, x, h)[1] / h
+        return _with_multipliers(super().update(system, state, x, h), lam, state.t.value + h / 2)
+
+    def observe(self, state: Any) -> Observation:
+        return Observation(state.t.value, state.q.value, state.v, state.lam, state.lam_t)
+
+
+def _with_multipliers(state: BracketState, lam: Array, lam_t: Array) -> FullSpaceState:
+    inherited = {name: getattr(state, name) for name in BracketState.__dataclass_fields__}
+    return FullSpaceState(**inherited, lam=lam, lam_t=lam_t)
