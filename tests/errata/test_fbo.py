@@ -151,7 +151,7 @@ def test_26_the_step_of_section_5_2():
 
 
 def test_27_the_start_of_the_figures():
-    """C = 5.2e-4 belongs to q1 = q0 + h v0; from the discrete Legendre transform it is four times smaller."""
+    """C = 5.2e-4 belongs to q1 = q0 + h v0; from the discrete Legendre transform it is five times smaller."""
     system, kept = fbo_particle.system(), {}
     for start in ("taylor1", "legendre"):
         method = PoincareHamiltonizedDEL(start=start)

@@ -31,6 +31,7 @@ HEAVY = {
     "cfhm_gearbox",
     "cfhm_variance",
     "cfhm_rolling_disk",
+    "fbo_hamiltonization",
 }
 NAMES = [pytest.param(n, marks=pytest.mark.slow) if n in HEAVY else n for n in studies.names()]
 
