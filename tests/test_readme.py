@@ -30,11 +30,6 @@ def test_the_page_of_the_engine_shows_what_was_measured(machine: str) -> None:
     assert markdown(measured) in (ROOT / "docs" / "engine.md").read_text()
 
 
-def test_the_example_of_the_page_on_ensembles_runs() -> None:
-    code = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "ensembles.md").read_text(), flags=re.DOTALL)
-    exec(code[0], {})
-
-
 def test_the_page_of_energies_shows_what_was_measured() -> None:
     from noslip.bench.energy import markdown
 

@@ -19,6 +19,8 @@ BLOCK = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", flags=re.DOTALL | re.MULTILINE
 PAGES = {str(path.relative_to(DOCS)): path.read_text() for path in sorted(DOCS.rglob("*.md"))}
 WITH_CODE = [name for name, text in PAGES.items() if BLOCK.search(text)]
 LONG = {
+    "ensembles.md",
+    "tutorial.md",
     "quickstart.md",
     "how_to/add_a_system.md",
     "how_to/choose_an_integrator.md",
