@@ -39,6 +39,7 @@ REFERENCE = (
     "noslip.report",
     "noslip.testing",
     "noslip.geometry.bracket",
+    "noslip.geometry.chaplygin",
     "noslip.geometry.compositions",
     "noslip.geometry.connection",
     "noslip.geometry.deformed",
@@ -48,7 +49,9 @@ REFERENCE = (
     "noslip.geometry.exact_generating_function",
     "noslip.geometry.finite_difference_map",
     "noslip.geometry.frames",
+    "noslip.geometry.groups",
     "noslip.geometry.hamiltonian",
+    "noslip.geometry.hamiltonization",
     "noslip.geometry.interpolation",
     "noslip.geometry.lie_algebra",
     "noslip.geometry.splitting",
@@ -122,7 +125,7 @@ def _method(cls: type[Integrator]) -> str:
         for v in cls.variants()
     ]
     refusals = [
-        (f"[{name}](../systems/{name}.md)", reason)
+        (f"[{name}](../systems/{name}.md)", _escaped(reason))
         for name, other in systems.discover().items()
         if (reason := cls().applies_to(other.system()))
     ]
@@ -252,7 +255,7 @@ def _study(name: str, module: ModuleType) -> str:
             "## Numbers",
             _table(
                 ("quantity", "paper", "ours", "verdict", "reason"),
-                [tuple(map(_escaped, row)) for row in rows],
+                [tuple(map(_unbroken, row)) for row in rows],
             ),
             "## Inputs",
             _table(("input", "value"), inputs),
@@ -265,6 +268,11 @@ def _study(name: str, module: ModuleType) -> str:
 
 def _verdict(word: str) -> str:
     return word if word == "agrees" else f"**{word}**"
+
+
+def _unbroken(cell: Any) -> str:
+    """Text for a narrow column, in which 1e-8 stays on one line."""
+    return re.sub(r"\b(\d[\d.]*e-\d+)", r'<span class="unbroken">\1</span>', _escaped(cell))
 
 
 def _shown(value: float) -> str:

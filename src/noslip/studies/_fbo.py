@@ -150,7 +150,7 @@ def largest(x: Any) -> float:
 def of_order(quantity: str, exponent: int, ours: float, reason: str = "") -> Row:
     """A row for "of order 10^k": from that power of ten up to the next."""
     holds = 10.0**exponent <= ours < 10.0 ** (exponent + 1)
-    return claim(quantity, f"of order 1e{exponent}", ours, holds, reason)
+    return claim(quantity, f"order 1e{exponent}", ours, holds, reason)
 
 
 def constraint_rows(
@@ -171,7 +171,7 @@ def constraint_rows(
             ),
             claim(
                 f"{what}: discrete constraint, own {letter} at ten digits, median",
-                f"of order 1e{k}",
+                f"order 1e{k}",
                 typical,
                 10.0 ** (k - 1) <= typical < 10.0 ** (k + 1),
                 "within a factor of ten; that it is rounding is our reading (errata FBO 29)",

@@ -10,7 +10,7 @@ particle for k = 0, and for k = 1 it is refused with its defect, in symbols and 
 Chaplygin sleigh under translations.
 
 Table 2 says which methods are variational. Their steps keep dr ^ dP on the reduced phase space to round-off,
-as differences of order 8 show; those of RDLA do not. See the errata of FBO, 25.
+as differences of order 8 show; those of RDLA do not. See the errata of FBO, 25 and 29a.
 """
 
 from __future__ import annotations
