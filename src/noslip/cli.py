@@ -392,5 +392,5 @@ def show_scoreboard(
         names = tuple(system) if system else tuple(scoreboard.SYSTEMS)
         scores = scoreboard.scoreboard(methods, names, steps=steps, step_size=step_size)
         typer.echo(scoreboard.as_markdown(scores))
-        setting = {"step_size": step_size, "steps": steps, "versions": versions()}
-        write_json({"scoreboard": setting, "rows": [asdict(score) for score in scores]}, json_file)
+        setting = {"benchmark": "scoreboard", "step_size": step_size, "steps": steps, "versions": versions()}
+        write_json({**setting, "rows": [asdict(score) for score in scores]}, json_file)
