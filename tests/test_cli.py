@@ -136,7 +136,7 @@ def test_scoreboard_says_what_kind_of_motion_it_is_and_writes_the_numbers() -> N
     assert "Integrable and not reversible" in result.output
     written = json.loads(Path("scores.json").read_text())
     assert [row["method"] for row in written["rows"]] == ["RungeKutta4()", "SemiImplicitDLA()"]
-    assert written["scoreboard"]["steps"] == 50
+    assert written["steps"] == 50
 
 
 def test_no_command_shows_the_help() -> None:
