@@ -146,6 +146,16 @@ def test_orders_10_and_12_in_multiprecision(stages):
     assert_allclose(np.polyfit(-np.log(steps), errors, 1)[0], 2 * stages, atol=0.15)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("stages", [5, 6])
+@pytest.mark.parametrize("module", [quartic, chaplygin_sleigh])
+def test_energy_and_constraint_at_orders_10_and_12(module, stages):
+    case = perturbed_case(module)
+    run = simulate(case.system, EnergyCollocation(stages), case.q0, case.v0, step_size=0.5, steps=2000)
+    assert largest(energy_error(run)) < 5e-15
+    assert constraint_error(run) < 2e-15
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("stages", [3, 1, 2, 4, 5, 6])
 def test_the_equations_of_all_stages_are_solved_in_the_size_of_one(stages):
