@@ -117,7 +117,8 @@ def start_on_d_star():
     return q, v, np.concatenate([q, [(1 + np.sin(q[2]) ** 2) * v[1], v[2]]])
 
 
-@pytest.mark.parametrize("stages", [1, 6])
+@pytest.mark.thorough
+@pytest.mark.parametrize("stages", [6, 1, 2, 3, 4, 5])
 def test_a_step_is_that_of_the_same_method_in_multiprecision(stages):
     q, v, z = start_on_d_star()
     run = simulate(gearbox.system(EPSILON), EnergyCollocation(stages), q, v, step_size=0.5, steps=1)
