@@ -36,6 +36,7 @@ def test_the_two_properties(name):
     assert_allclose(gradient(name, H, X0, 1e-7 * D), jax.grad(H)(X0), atol=1e-6)  # continuous there
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", GRADIENTS)
 def test_the_two_properties_at_random(name):
     """(10a) and (10b) at 500 points, with increments of all sizes from 1 to 1e-6."""

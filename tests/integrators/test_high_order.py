@@ -117,7 +117,8 @@ def start_on_d_star():
     return q, v, np.concatenate([q, [(1 + np.sin(q[2]) ** 2) * v[1], v[2]]])
 
 
-@pytest.mark.parametrize("stages", [1, 6])
+@pytest.mark.thorough
+@pytest.mark.parametrize("stages", [6, 1, 2, 3, 4, 5])
 def test_a_step_is_that_of_the_same_method_in_multiprecision(stages):
     q, v, z = start_on_d_star()
     run = simulate(gearbox.system(EPSILON), EnergyCollocation(stages), q, v, step_size=0.5, steps=1)
@@ -144,6 +145,16 @@ def test_orders_10_and_12_in_multiprecision(stages):
             assert abs(gear.energy(u) - gear.energy(z)) < 1e-25
             errors.append(float(mpmath.log(size(u - exact))))
     assert_allclose(np.polyfit(-np.log(steps), errors, 1)[0], 2 * stages, atol=0.15)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stages", [5, 6])
+@pytest.mark.parametrize("module", [quartic, chaplygin_sleigh])
+def test_energy_and_constraint_at_orders_10_and_12(module, stages):
+    case = perturbed_case(module)
+    run = simulate(case.system, EnergyCollocation(stages), case.q0, case.v0, step_size=0.5, steps=2000)
+    assert largest(energy_error(run)) < 5e-15
+    assert constraint_error(run) < 2e-15
 
 
 @pytest.mark.thorough
