@@ -76,6 +76,7 @@ def test_every_word_of_preserves_is_explained(page: str) -> None:
         assert f"| `{word}` | {meaning} |" in page
 
 
+@pytest.mark.slow
 def test_commands_of_the_readme_are_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     block = re.findall(r"```\n(noslip systems.*?)```", README, flags=re.DOTALL)[0]
     commands = [line.partition("#")[0].split() for line in block.replace("\\\n", " ").splitlines()]

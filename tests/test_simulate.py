@@ -144,6 +144,7 @@ def final(method, system):
     return value
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("method", METHODS, ids=lambda m: type(m).__name__)
 def test_gradients_agree_with_differences(particle, method):
     value = final(method, particle)

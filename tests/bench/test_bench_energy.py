@@ -29,6 +29,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(energy, name, steps)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("short")
 def test_the_command_shows_and_writes_what_the_runs_give(tmp_path: Path) -> None:
     target = tmp_path / "energy.json"

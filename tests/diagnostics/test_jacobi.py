@@ -21,6 +21,7 @@ def on_a_surface():
 pytestmark = pytest.mark.thorough
 
 
+@pytest.mark.slow
 def test_holonomic_constraints_give_a_poisson_bracket():
     system, q = on_a_surface(), jnp.array([0.3, -0.4, 0.5])
     v = system.project_velocity(q, jnp.array([0.7, 0.2, 0.1]))

@@ -63,6 +63,9 @@ class Page(HTMLParser):
                 self.emphasised += data + "\n"
 
 
+pytestmark = pytest.mark.xdist_group("site")  # which is built once
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Built as `make docs` does, strictly, and without the network."""

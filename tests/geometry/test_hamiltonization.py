@@ -92,6 +92,7 @@ def test_the_invariant_measure(name):
     assert_allclose(made.measure(r, r + 0.1), made.multiplier(r, r + 0.1))
 
 
+@pytest.mark.slow
 def test_three_degrees_of_freedom():
     """zdot = c r x rdot for r in R^3: f = 1 / (1 + c^2 |r|^2), density f^2."""
     c = 0.8

@@ -1,7 +1,7 @@
 """Every claim of every integrator, found by discovery: order, promises kept, promises not made seen broken.
 
-By default each variant runs on three telling systems, and each system with one variant; `make test-all`
-runs all variants on all systems.
+By default each integrator runs on three telling systems, each of its variants on one of them, and some systems
+with one variant; `make test-all` runs all variants on all systems.
 """
 
 import numpy as np
@@ -17,8 +17,14 @@ from noslip.testing import integrators as claims
 VARIANTS = [v for cls in integrators.discover().values() for v in cls.variants()]
 NAMES = list(systems.discover())
 THREE = [VelocityNonholonomic(), SemiImplicitDLA(), RungeKutta4()]
-TELLING = [(v, name) for v in VARIANTS for name in claims.telling(v)]
-EACH_SYSTEM = [(v, name) for v in THREE[1:2] for name in NAMES if name not in claims.TELLING]
+FIRST = [cls.variants()[0] for cls in integrators.discover().values()]
+TELLING = [(v, name) for v in FIRST for name in claims.telling(v)]
+TELLING += [
+    (v, "two_wheeled_robot" if "planar" in str(v) else claims.telling(v)[0])
+    for v in VARIANTS
+    if v not in FIRST
+]
+EACH_SYSTEM = [(v, name) for v in THREE[1:2] for name in ("suslov", "quartic", "veselova", "turntable_ball")]
 EACH_SYSTEM += [(v, "appell_hamel_spring") for v in LagrangeDAlembertChaplygin.variants()]  # PP: nonlinear
 THE_REST = [(v, name) for v in VARIANTS for name in NAMES if (v, name) not in TELLING + EACH_SYSTEM]
 ON_D = [(v, name) for v in THREE[:2] for name in NAMES if systems.find(name).system().kind == "linear"]
@@ -65,8 +71,14 @@ def test_order_and_promises_of_the_rest(variant, name):
     claims.check_promises(variant, case(variant, name))
 
 
-@pytest.mark.parametrize("variant", together([(v,) for v in VARIANTS], by_variant))
+@pytest.mark.parametrize("variant", together([(v,) for v in FIRST], by_variant))
 def test_promises_not_made_are_seen_broken(variant):
+    claims.check_absent_promises(variant, claims.telling_cases(variant))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("variant", [v for v in VARIANTS if v not in FIRST])
+def test_promises_that_no_variant_makes_are_seen_broken(variant):
     claims.check_absent_promises(variant, claims.telling_cases(variant))
 
 

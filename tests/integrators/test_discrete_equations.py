@@ -87,10 +87,10 @@ def test_si_dla_satisfies_its_two_point_form(module):
 @pytest.mark.parametrize("beta", [0.0, 0.25, 0.5])
 def test_beta_is_adjoint_to_one_minus_beta(beta):
     case = perturbed_case(chaplygin_sleigh)
-    from noslip.diagnostics.reversibility import _travel
+    from noslip.diagnostics.reversibility import travelled
 
-    there = _travel(case.system, VelocityNonholonomic(beta), case.q0, case.v0, 0.0, H, 1)
-    back = _travel(case.system, VelocityNonholonomic(1 - beta), *there, H, -H, 1)
+    there = travelled(case.system, VelocityNonholonomic(beta), case.q0, case.v0, 0.0, H, 1)
+    back = travelled(case.system, VelocityNonholonomic(1 - beta), *there, H, -H, 1)
     assert_allclose(back[0], case.q0, rtol=0, atol=1e-14)
     assert_allclose(back[1], case.v0, rtol=0, atol=1e-14)
 

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 from noslip import System, simulate
 from noslip.diagnostics import measured_order
-from noslip.diagnostics.reversibility import _travel
+from noslip.diagnostics.reversibility import travelled
 from noslip.geometry import hamiltonian
 from noslip.integrators.generating_function import GeneratingFunction
 from noslip.integrators.geometric_nonholonomic import GeometricNonholonomic
@@ -145,8 +145,8 @@ def test_one_half_is_the_implicit_midpoint_rule_on_the_cotangent_bundle():
 @pytest.mark.parametrize("alpha", [0.0, 0.3])
 def test_alpha_is_adjoint_to_one_minus_alpha(alpha):
     case = perturbed_case(chaplygin_sleigh)
-    there = _travel(case.system, GeneratingFunction(alpha), case.q0, case.v0, 0.0, H, 1)
-    back = _travel(case.system, GeneratingFunction(1 - alpha), *there, H, -H, 1)
+    there = travelled(case.system, GeneratingFunction(alpha), case.q0, case.v0, 0.0, H, 1)
+    back = travelled(case.system, GeneratingFunction(1 - alpha), *there, H, -H, 1)
     assert_allclose(back[0], case.q0, rtol=0, atol=1e-13)
     assert_allclose(back[1], case.v0, rtol=0, atol=1e-13)
 

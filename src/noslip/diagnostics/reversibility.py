@@ -31,6 +31,14 @@ def reversibility_defect(
     return max(float(np.max(np.abs(a - b))) for a, b in zip(back, (q, v), strict=True)) / (size or 1.0)
 
 
+def travelled(
+    system: System, integrator: Integrator, q: Any, v: Any, t: Any, h: float, steps: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """q and v after that many steps; h may be negative. NaN if a solve fails."""
+    with on_cpu():
+        return _travel(system, _runner(system, integrator, q, v, t, h), steps)
+
+
 def _runner(system: System, integrator: Integrator, q: Any, v: Any, t: Any, h: float) -> Any:
     start = [np.asarray(x, dtype=float) for x in (q, v, t, h)]
     return make_runner(system, integrator, *start)  # type: ignore[arg-type]

@@ -54,7 +54,10 @@ class GeneratingFunction(Generating):
     def preserves(self) -> frozenset[str]:
         if self.projected:
             return frozenset({"constraint"})
-        return frozenset({"reversible"} if self.order == 2 else ())
+        if self.order == 2:
+            return frozenset({"reversible"})
+        # the reaction acts at a node, where it annihilates D
+        return frozenset({"momentum_equation"} if self.alpha in (0, 1) else ())
 
     @classmethod
     def variants(cls) -> tuple[GeneratingFunction, ...]:
