@@ -1,7 +1,7 @@
 """Every claim of every integrator, found by discovery: order, promises kept, promises not made seen broken.
 
-By default each integrator runs on three telling systems, each of its variants on one of them, and some systems
-with one variant; `make test-all` runs all variants on all systems.
+By default each integrator runs on three telling systems, each of its variants on one of them, and some
+systems with one variant; `make test-all` runs all variants on all systems.
 """
 
 import numpy as np
