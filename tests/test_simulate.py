@@ -251,6 +251,7 @@ def test_large_steps_are_solved_where_newton_converges():
     assert run.report.increment.max() < 1e-13
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 @pytest.mark.parametrize("method", [DiscreteLagrangeDAlembert(), VelocityNonholonomic(0.3)], ids=str)
 def test_gradients_with_angles_and_variable_mass(method):

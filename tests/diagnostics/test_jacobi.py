@@ -36,6 +36,7 @@ def test_in_every_frame(frame):
     assert jacobi_defect(system, q, v, frame) < 1e-13
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", [rolling_disk, chaplygin_sleigh, gearbox])
 def test_nonholonomic_ones_do_not(module):
     system, state = module.system(), module.typical_state()

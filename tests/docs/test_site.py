@@ -63,10 +63,7 @@ class Page(HTMLParser):
                 self.emphasised += data + "\n"
 
 
-pytestmark = pytest.mark.xdist_group("site")  # which is built once
-
-
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Built as `make docs` does, strictly, and without the network."""
     pytest.importorskip("mkdocs")

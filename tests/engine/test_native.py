@@ -113,6 +113,7 @@ def test_auto_is_native_and_says_so_and_compiles_once(monkeypatch):
     simulate(other, RungeKutta4(), q0, v0, step_size=0.05, steps=30, save_every=2)
 
 
+@pytest.mark.slow
 def test_gradients_go_through_xla():
     system, (q0, v0) = gearbox.system(), gearbox.typical_state()
 

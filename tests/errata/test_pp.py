@@ -81,6 +81,7 @@ def test_30_along_the_printed_equations_the_energy_of_the_example_grows():
     assert_allclose(energy[-1.0][-1], 1.1485, rtol=0, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_30_the_discrete_equations_converge_to_the_motion_with_plus_only():
     end = 0.5
     target = motion(1.0, np.array([end]))[0][0]

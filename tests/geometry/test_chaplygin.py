@@ -52,6 +52,7 @@ def test_the_running_example_of_fbo():
     assert_allclose(reduced.reaction(r, w), [-x * ydot**2, x * xdot * ydot])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", REDUCIBLE)
 def test_the_reduced_equations_are_those_of_the_full_system(name):
     case, reduced = reduced_case(name)
@@ -63,6 +64,7 @@ def test_the_reduced_equations_are_those_of_the_full_system(name):
     assert_allclose(reduced.velocity(r, reduced.momentum(r, w)), w, atol=1e-14)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["knife_edge", "two_wheeled_robot"])
 def test_the_reduced_flow_with_reconstruction_is_the_full_flow(name):
     """(5) and (6) integrated by SciPy against the reference flow on Q."""

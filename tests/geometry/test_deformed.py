@@ -41,6 +41,7 @@ def test_multipliers_and_motion_are_js_93_to_95():
     assert_allclose(deformed.acceleration(q, v), fv + np.linalg.solve(M, mu.T @ lam), rtol=1e-12)  # (94)
 
 
+@pytest.mark.slow
 def test_the_flow_stays_on_the_deformed_manifold_in_full_and_in_its_coordinates():
     deformed = deformed_system(nonholonomic_particle.system(), quadratic, 0.2)
     q0 = jnp.array([0.2, 0.5, -0.1])

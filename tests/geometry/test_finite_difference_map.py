@@ -114,6 +114,7 @@ def test_the_method_of_the_adjoint_map_is_the_adjoint_method(sleigh):
     assert_allclose(adjoint.fraction(q), 0.7, rtol=0, atol=1e-15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("symmetrized", [False, True])
 def test_two_point_equations_of_any_map(symmetrized):
     """JS (59) with D1, D2 by autodiff of L_d = h L o rho, and phi_d = 0 on every pair."""

@@ -50,6 +50,7 @@ def test_f_is_found_from_metric_and_curvature_alone(name):
         assert_allclose(multiplier(start, r), FOUND[name](*r) / FOUND[name](*start), rtol=accuracy)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "group"), [("fbo_particle", "translations"), ("two_wheeled_robot", "planar")]
 )
@@ -83,6 +84,7 @@ def divergence(made, power, r, p):
     return float(jax.jit(lambda x: jnp.trace(jax.jacfwd(field)(x)))(jnp.concatenate([r, p])))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["fbo_particle", "sinusoidal_particle", "knife_edge"])
 def test_the_invariant_measure(name):
     made = hamiltonize(perturbed_case(systems.find(name)).system)
@@ -164,6 +166,7 @@ def test_more_than_two_degrees_of_freedom_may_fail_at_the_first_condition():
         hamiltonize(system)
 
 
+@pytest.mark.slow
 def test_forces_gyroscopic_terms_and_wrong_multipliers_are_refused():
     plain = fbo_particle.system()
 

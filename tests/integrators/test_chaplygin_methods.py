@@ -198,6 +198,7 @@ def test_the_two_kinds_of_forces_agree_where_the_connection_is_linear():
         assert (largest(a.q - b.q) < 1e-12) == same
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "group"), [("sinusoidal_particle", "translations"), ("two_wheeled_robot", "planar")]
 )
@@ -216,6 +217,7 @@ def test_the_momentum_equation(name, group):
 
 
 # ---- the multiplier found along the path --------------------------------------------------------------
+@pytest.mark.slow
 def test_a_found_multiplier_gives_the_same_run():
     case = perturbed_case(sinusoidal_particle)
     for method in (HamiltonizedDEL(), PoincareHamiltonizedDEL(epsilon=0.3)):
@@ -256,6 +258,7 @@ def test_t_end_means_until_t_is_reached():
         )(np.zeros(3))
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     "method", [HamiltonizedDEL(), PoincareHamiltonizedDEL()], ids=lambda m: type(m).__name__

@@ -1,6 +1,6 @@
 """Every claim of every integrator, found by discovery: order, promises kept, promises not made seen broken.
 
-By default each integrator runs on three telling systems, each of its variants on one of them, and some
+By default each integrator runs on two telling systems, each of its variants on one of them, and some
 systems with one variant; `make test-all` runs all variants on all systems.
 """
 
@@ -18,7 +18,7 @@ VARIANTS = [v for cls in integrators.discover().values() for v in cls.variants()
 NAMES = list(systems.discover())
 THREE = [VelocityNonholonomic(), SemiImplicitDLA(), RungeKutta4()]
 FIRST = [cls.variants()[0] for cls in integrators.discover().values()]
-TELLING = [(v, name) for v in FIRST for name in claims.telling(v)]
+TELLING = [(v, name) for v in FIRST for name in claims.telling(v)[:2]]
 TELLING += [
     (v, "two_wheeled_robot" if "planar" in str(v) else claims.telling(v)[0])
     for v in VARIANTS

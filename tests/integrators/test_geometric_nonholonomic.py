@@ -117,6 +117,7 @@ def alternating_part(multipliers):
     return np.abs(np.convolve(multipliers[:, 0], weights, "valid"))
 
 
+@pytest.mark.slow
 def test_the_reflection_remembers_an_error_of_the_reaction_and_the_projection_does_not():
     """Bounded on the particle; growing, until it spoils the energy, on two quadratic constraints."""
 

@@ -69,6 +69,7 @@ def test_integer_powers_are_products_and_not_calls_of_pow() -> None:
     assert " pow " not in text
 
 
+@pytest.mark.slow
 def test_gradient_of_a_run_by_a_parameter_agrees_with_differences() -> None:
     system = particle()
 

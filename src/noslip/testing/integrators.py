@@ -29,7 +29,7 @@ TELLING = ("chaplygin_sleigh", "rolling_disk_on_incline", "gearbox")
 HELD = 1e-12  # a promise is kept up to this, relative to the sizes of the run
 BROKEN = 1e-8  # a promise not made must fail by more than this on some system
 STEP, STEPS = 0.05, 1000
-CHAPLYGIN = ("sinusoidal_particle", "two_wheeled_robot", "knife_edge")
+CHAPLYGIN = ("sinusoidal_particle", "knife_edge", "two_wheeled_robot")
 """The same for the methods on M = Q/G: translations and planar motions; f found and given, with a zero."""
 
 
