@@ -50,6 +50,7 @@ def test_a_singular_matrix_gives_numbers_that_are_not_finite():
     assert not np.all(np.isfinite(found))
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 @pytest.mark.parametrize("spd", [True, False])
 def test_derivatives_of_a_solve(spd):

@@ -34,6 +34,7 @@ def embedding(module, method, eps=EPS):
     return made, made.coordinates(q0, v0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("module", "method"), CASES)
 def test_the_perturbed_motion_reproduces_the_integrator(module, method):
     """Over each of three periods, and over all of them."""
@@ -50,6 +51,7 @@ def test_the_perturbed_motion_reproduces_the_integrator(module, method):
     assert np.max(np.abs(e.exact_flow(EPS, z) - e.discrete_flow(z))) > 1e-6  # the unperturbed motion does not
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("module", "method"), CASES)
 def test_g_stays_bounded_as_eps_goes_to_zero(module, method):
     """If p were too large by one, g would double with each halving; here it settles on a limit."""

@@ -254,6 +254,7 @@ def test_the_energy_is_where_the_anchor_is_while_a_force_does_work(method):
     assert abs(state.energy.value - first) > 0.1 * abs(first)
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     "method",
