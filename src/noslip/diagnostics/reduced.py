@@ -13,12 +13,13 @@ from jax import Array
 from scipy.linalg import null_space
 
 from noslip._pytree import replaced
+from noslip.diagnostics.reversibility import travelled
 from noslip.engine.interpreter import evaluate_anyhow
 from noslip.geometry.chaplygin import Reduction, cyclic_coordinates, make_group
 from noslip.geometry.groups import Group
 from noslip.geometry.hamiltonization import Hamiltonization, hamiltonize
 from noslip.integrators._base import Integrator, Sum
-from noslip.integrators._chaplygin import HamiltonizedState, OnBase
+from noslip.integrators._chaplygin import HamiltonizedState, OnBase, OnHamiltonizedBase
 from noslip.simulate import make_runner, on_cpu
 from noslip.system import System
 from noslip.trajectory import Trajectory
@@ -86,55 +87,83 @@ def symplecticity_defect(
     S^T J S - J over the first `steps` steps, relative to |S|^2, with S the Jacobian of a step for (r, P), by
     differences of order 8. What a state knows of its start (f there, its energy) is held fixed."""
     made = hamiltonize(system, _group_name(integrator))
-    base, d = made.reduced.base_index, len(made.reduced.base)
+    d = len(made.reduced.base)
     J = np.block([[np.zeros((d, d)), np.eye(d)], [-np.eye(d), np.zeros((d, d))]])
-    momentum, velocity = jax.jit(made.momentum), jax.jit(_velocity_of(made))
-    start = np.asarray(q0, dtype=float)[base]
-    runner = _start(system, integrator, q0, v0, step_size)
+    q, v = (np.asarray(x, dtype=float) for x in (q0, v0))
+    own = isinstance(getattr(integrator, "base", integrator), OnHamiltonizedBase)
+    step = _OwnStep(made, integrator, q, v, step_size) if own else _AnyStep(made, integrator, q, v, step_size)
     defects = []
     for _ in range(steps):
-        before = runner.snapshot()
-        seen = integrator.observe(before.state)
-        q, r = np.asarray(seen.q), np.asarray(seen.q)[base]
-
-        def stepped(x: np.ndarray, before: Any = before, q: np.ndarray = q) -> np.ndarray:
-            r, P = x[:d], x[d:]
-            if isinstance(before.state, HamiltonizedState):
-                runner.restore(replaced(before, state=_moved(made, before.state, r, P)))
-                state = _next(runner).state
-                return np.concatenate([state.q.value[base], state.P])
-            at = q.copy()
-            at[base] = r
-            fresh = _start(system, integrator, at, velocity(start, at, P), step_size)
-            seen = integrator.observe(_next(fresh).state)
-            return np.concatenate([seen.q[base], momentum(start, seen.q[base], seen.v[base])])
-
-        own = isinstance(before.state, HamiltonizedState)
-        P = before.state.P if own else momentum(start, r, np.asarray(seen.v)[base])
-        S = _differences(stepped, np.concatenate([r, P]))
+        S = _differences(step.stepped, step.point)
         defects.append(np.max(np.abs(S.T @ J @ S - J)) / np.max(np.abs(S)) ** 2)
-        runner.restore(before)
-        _next(runner)
+        step.go_on()
     return float(np.max(defects))
+
+
+class _OwnStep:
+    """Steps of a method whose state has (r, P) of its own."""
+
+    def __init__(self, made: Hamiltonization, integrator: Integrator, q: Any, v: Any, h: float):
+        self.made, self.base = made, made.reduced.base_index
+        with on_cpu():
+            start = [np.asarray(x, dtype=float) for x in (q, v, 0.0, h)]
+            self.runner = make_runner(made.reduced.system, integrator, *start)  # type: ignore[arg-type]
+        self.carry = self.runner.snapshot()
+
+    @property
+    def point(self) -> np.ndarray:
+        return np.concatenate([self.carry.state.q.value[self.base], self.carry.state.P])
+
+    def _next(self, carry: Any) -> Any:
+        self.runner.restore(carry)
+        step = int(carry.step) + 1
+        self.runner.to(step, step, step)
+        return self.runner.snapshot()
+
+    def stepped(self, x: np.ndarray) -> np.ndarray:
+        """(r, P) after a step from x, with all else as it is."""
+        r, P = x[: len(self.base)], x[len(self.base) :]
+        state = self._next(replaced(self.carry, state=_moved(self.made, self.carry.state, r, P))).state
+        return np.concatenate([state.q.value[self.base], state.P])
+
+    def go_on(self) -> None:
+        self.carry = self._next(self.carry)
+
+
+class _AnyStep:
+    """Steps of any method, as a map of (q, v)."""
+
+    def __init__(self, made: Hamiltonization, integrator: Integrator, q: Any, v: Any, h: float):
+        self.made, self.integrator, self.q, self.v, self.h = made, integrator, q, v, h
+        self.base, self.start = made.reduced.base_index, q[made.reduced.base_index]
+        self.momentum, self.velocity = jax.jit(made.momentum), jax.jit(_velocity_of(made))
+
+    def _reduced(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        r = q[self.base]
+        return np.concatenate([r, self.momentum(self.start, r, v[self.base])])
+
+    @property
+    def point(self) -> np.ndarray:
+        return self._reduced(self.q, self.v)
+
+    def _next(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return travelled(self.made.reduced.system, self.integrator, q, v, 0.0, self.h, 1)
+
+    def stepped(self, x: np.ndarray) -> np.ndarray:
+        """(r, P) after a step from x."""
+        q = self.q.copy()
+        q[self.base] = x[: len(self.base)]
+        v = np.asarray(self.velocity(self.start, q, x[len(self.base) :]))
+        return self._reduced(*self._next(q, v))
+
+    def go_on(self) -> None:
+        self.q, self.v = self._next(self.q, self.v)
 
 
 def _group_name(integrator: Integrator) -> str:
     """Of a method on M, or of what is composed of it; any other method is judged by translations."""
     method = getattr(integrator, "base", integrator)
     return method.group if isinstance(method, OnBase) else "translations"
-
-
-def _start(system: System, integrator: Integrator, q: Any, v: Any, h: float) -> Any:
-    with on_cpu():
-        x, w, t, step = (np.asarray(value, dtype=float) for value in (q, v, 0.0, h))
-        return make_runner(system, integrator, x, w, t, step)
-
-
-def _next(runner: Any) -> Any:
-    """Everything after one more step."""
-    step = int(runner.snapshot().step) + 1
-    runner.to(step, step, step)
-    return runner.snapshot()
 
 
 def _moved(
