@@ -192,6 +192,8 @@ def ensemble(
     threads = None if threads is None else whole("threads", threads, 1)
     q, v, shared, varying, members = check_members(system, q0s, v0s, parameters or {})
     system = system.with_parameters(shared)
+    if t_end is not None and isinstance(integrator, Integrator) and integrator.own_time:
+        raise ValueError("`steps` must be given instead of `t_end` where every member makes its own time")
     steps = whole_steps(steps, t_end, start, h)
     every = max(steps, 1) if save_every is None else whole("save_every", save_every, 1)
     watch = _watch(system, observables)

@@ -157,6 +157,14 @@ def test_a_system_without_multiplier_is_refused_with_its_defect():
         hamiltonize(chaplygin_sleigh.system())
 
 
+@pytest.mark.parametrize("unit", [1e-4, 1e4])
+def test_the_judgement_does_not_depend_on_the_unit_of_length(unit):
+    """The same two systems with all lengths measured in other units."""
+    with pytest.raises(NotHamiltonizable, match="the integrability defect"):
+        hamiltonize(particle(lambda q: jnp.array([0.0, (q[0] + q[1]) / unit, 1.0])))
+    hamiltonize(particle(lambda q: jnp.array([0.0, q[0] / unit, 1.0])))
+
+
 def test_more_than_two_degrees_of_freedom_may_fail_at_the_first_condition():
     """The particle with one more free coordinate: no f(r) can do for both."""
     system = particle(lambda q: jnp.array([0.0, q[0], 0.0, 1.0]), ("x", "y", "w", "z"))

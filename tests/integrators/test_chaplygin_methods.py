@@ -16,6 +16,7 @@ from noslip.diagnostics import (
     multiplier_along,
     nonholonomic_momentum,
     poincare_energy,
+    reversibility_defect,
     symplecticity_defect,
     time_errors,
 )
@@ -167,6 +168,8 @@ def test_the_start_of_the_figures_costs_an_order():
             errors.append(largest(run.q[-1] - q[-1]))
         assert_allclose(math.log2(errors[0] / errors[1]), 1, atol=0.25)
         assert cls(**FBO).order == 1
+        assert "reversible" not in cls(**FBO).preserves
+        assert reversibility_defect(case.system, cls(**FBO), case.q0, case.v0, step_size=0.05, steps=5) > 1e-4
 
 
 def _plain(parameters, *names):
@@ -250,6 +253,8 @@ def test_t_end_means_until_t_is_reached():
     assert_allclose(again.tau, 0.05 * np.arange(run.info.steps + 1), rtol=1e-15)
     with pytest.raises(ValueError, match="`t_end` must be a time after t0"):
         simulate(fbo_particle.system(), HamiltonizedDEL(), *START, step_size=0.05, t_end=-1.0)
+    with pytest.raises(ValueError, match="`steps` must be given instead of `t_end` where every member"):
+        noslip.ensemble(fbo_particle.system(), HamiltonizedDEL(), *START, step_size=0.05, t_end=1.0)
     with pytest.raises(ValueError, match="`steps` must be given instead of `t_end`"):
         jax.jit(
             lambda q: (

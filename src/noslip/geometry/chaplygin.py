@@ -113,6 +113,10 @@ class Reduction:
         """dl/dxi on the constraint."""
         return jax.grad(self.lagrangian, 2)(r, w, -self.connection(r) @ w)
 
+    def group_inertia(self, r: Array) -> Array:
+        """How dl/dxi depends on rdot, of shape (m, n - m)."""
+        return jax.jacfwd(self.group_momentum, 1)(r, jnp.zeros_like(r))
+
     @traced_once
     def momentum(self, r: Array, w: Array) -> Array:
         """dl_c/drdot."""

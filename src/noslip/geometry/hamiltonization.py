@@ -95,8 +95,7 @@ class Hamiltonization:
     def algebraic_defect(self, r: Array) -> Array:
         """What the equation for omega leaves over, relative to the terms of the reaction."""
         reduced, omega, G = self.reduced, self.omega(r), self.reduced.metric(r)
-        J = jax.jacfwd(reduced.group_momentum, 1)(r, jnp.zeros_like(r))
-        B = reduced.curvature(r)
+        J, B = reduced.group_inertia(r), reduced.curvature(r)
         reaction, terms = (jnp.einsum("ak,aij->ijk", f(J), f(B)) for f in (jnp.asarray, jnp.abs))
         left = reaction + jnp.einsum("i,jk->ijk", omega, G) - jnp.einsum("j,ik->ijk", omega, G)
         return jnp.max(jnp.abs(left + jnp.swapaxes(left, 1, 2))) / (jnp.max(terms) + 1e-300)
@@ -131,8 +130,7 @@ def _omega(group: Group, system: System, r: Array) -> Array:
     d = len(reduced.base)
     if d == 1:
         return jnp.zeros(1)
-    J = jax.jacfwd(reduced.group_momentum, 1)(r, jnp.zeros_like(r))
-    raised = spd_solve(reduced.metric(r), J.T)
+    raised = spd_solve(reduced.metric(r), reduced.group_inertia(r).T)
     return -jnp.einsum("ba,aib->i", raised, reduced.curvature(r)) / (d - 1)
 
 
@@ -193,28 +191,36 @@ def refusal(reduced: Reduction) -> str | None:
         "by {size:.1e}; leave it out, and f is found and carried along the path",
     }
     for name, text in texts.items():
-        sizes = np.where(np.isfinite(found[name]), found[name], 0.0)
-        worst = int(np.argmax(sizes))
-        if sizes[worst] > TOLERANCE:
+        # judged relative to the sizes of the terms, told as they are
+        sizes, scales = (np.where(np.isfinite(x), x, 0.0) for x in found[name])
+        worst = int(np.argmax(sizes - TOLERANCE * scales))
+        if sizes[worst] > TOLERANCE * scales[worst]:
             where = ", ".join(f"{n} = {x}" for n, x in zip(reduced.base, rounded(r[worst]), strict=True))
             return f"{text.format(size=sizes[worst])} at {where}"
     return None
 
 
-def _conditions(group: Group, system: System, r: Array) -> dict[str, Array]:
+def _conditions(group: Group, system: System, r: Array) -> dict[str, tuple[Array, Array]]:
+    """Each defect with the size against which it is judged."""
     made = Hamiltonization(Reduction(system, group))
-    reduced, zero = made.reduced, jnp.zeros(())
+    reduced, one, zero = made.reduced, jnp.ones(()), jnp.zeros(())
     linear = jnp.max(jnp.abs(reduced.momentum(r, jnp.zeros_like(r)))) / jnp.max(jnp.abs(reduced.metric(r)))
+    # of omega before its terms cancel, which they may do exactly
+    raised = jnp.abs(spd_solve(reduced.metric(r), reduced.group_inertia(r).T))
+    size = jnp.max(jnp.einsum("ba,aib->i", raised, jnp.abs(reduced.curvature(r))))
     found = {
-        "gyroscopic": linear,
-        "algebraic": made.algebraic_defect(r),
-        "integrability": made.integrability_defect(r),
-        "multiplier": zero,
-        "periodicity": zero,
+        "gyroscopic": (linear, one),
+        "algebraic": (made.algebraic_defect(r), one),
+        "integrability": (
+            made.integrability_defect(r),
+            size**2 + jnp.max(jnp.abs(jax.jacfwd(made.omega)(r))),
+        ),
+        "multiplier": (zero, one),
+        "periodicity": (zero, one),
     }
     if system.multiplier is not None:
         slope = jax.grad(lambda x: jnp.log(jnp.abs(made.multiplier(r, x))))(r)
-        found["multiplier"] = jnp.max(jnp.abs(slope - made.omega(r))) / (1 + jnp.max(jnp.abs(slope)))
+        found["multiplier"] = jnp.max(jnp.abs(slope - made.omega(r))), size + jnp.max(jnp.abs(slope))
         turns = [made.multiplier(r, r.at[i].add(2 * jnp.pi)) for i in reduced.base_angles]
-        found["periodicity"] = jnp.max(jnp.abs(jnp.array([1.0, *turns]) - 1))
+        found["periodicity"] = jnp.max(jnp.abs(jnp.array([1.0, *turns]) - 1)), one
     return found

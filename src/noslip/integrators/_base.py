@@ -147,7 +147,8 @@ class Integrator:
         return type(self).step is not Integrator.step
 
     def advance(self, system: System, state: Any, h: Array) -> tuple[Any, Solve]:
-        """One step with the record of its solve. Used by the time loop; only compositions override it."""
+        """One step with the record of its solve. Used by the time loop; compositions override it, and methods
+        for which a solved step may still have led out of their reach."""
         if self.is_explicit(system):
             state = self.step(system, state, h)
             return state, explicit_step(state)

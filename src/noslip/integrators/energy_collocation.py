@@ -78,8 +78,7 @@ class EnergyCollocation(OnDStar):
 
         def slope(u: Array, G: Array, c: Array) -> Array:
             point = bracket.at(u)
-            K = point.apply(G)
-            return K if system.force is None else K + point.force(state.t.value + c * h)
+            return point.apply(G) + point.force(state.t.value + c * h)
 
         return h * jax.vmap(slope)(z + rule.A @ x, G, jnp.asarray(rule.c))
 
@@ -96,11 +95,8 @@ class EnergyCollocation(OnDStar):
     ) -> Callable[[Array], Array]:
         """x += (I - h A (x) J)^-1 (h K(x) - x), J being the Jacobian of Pi dH in the middle of the step."""
         bracket, t = self.bracket(system, state.signs, h), state.t.value + h / 2
-
-        def motion(z: Array) -> Array:
-            return bracket.field(z) if system.force is None else bracket.field(z) + bracket.at(z).force(t)
-
-        J = value_and_jacobian(motion, state.z + self.increment(x) / 2)[1]
+        middle = state.z + self.increment(x) / 2
+        J = value_and_jacobian(lambda z: bracket.field(z) + bracket.at(z).force(t), middle)[1]
         correct = stage_solver(self.rule.A, h * J)
         return lambda x: x + correct(self.slopes(system, state, x, h) - x)
 

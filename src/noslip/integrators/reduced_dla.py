@@ -66,8 +66,7 @@ class ReducedDLA(OnBase):
     def _group_momenta(self, system: System, state: Any, r: Array, d: Array, h: Array) -> tuple[Array, Array]:
         """(22)-(23), and applied forces by halves."""
         reduced, group = self.reduced(system), self.reduced(system).group
-        A = sum(reduced.connection(r + e * d) for e in self.nodes) / len(self.nodes)
-        f = group.retract(-A @ d)
+        f = self.group_step(reduced, r, d)
         d1, d2, df = jax.grad(self._ld, (1, 2, 3))(reduced, r, r + d, f, h)
         minus = -d1 - reduced.connection(r).T @ (group.space_fields(f).T @ df)
         plus = d2 - reduced.connection(r + d).T @ (group.body_fields(f).T @ df)
