@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import noslip
-from noslip import System, simulate
+from noslip import System, _inputs, simulate
 from noslip.integrators import find as find_integrator
 from noslip.integrators.discrete_lagrange_dalembert import DiscreteLagrangeDAlembert
 from noslip.integrators.runge_kutta4 import RungeKutta4
@@ -146,6 +146,21 @@ def test_nearly_dependent_one_forms_are_found_too():
     system = System(free, one_forms=forms, coordinates=("x", "y", "z", "w"))
     with pytest.raises(ValueError, match="one-forms must have full rank"):
         system.multipliers([0.4, 0.5, 1.0, 0.0], [1.0, 1.0, 1.0, 1.0])
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5])
+def test_the_quick_look_at_a_matrix_never_takes_a_singular_one(n):
+    rng, taken = np.random.default_rng(n), 0
+    for exponent in np.linspace(0, 20, 400):
+        Q = np.linalg.qr(rng.normal(size=(n, n)))[0]
+        values = 10.0 ** rng.uniform(-3, 3) * np.array([1.0] * (n - 1) + [10.0**-exponent])
+        matrix = (Q * rng.choice([1.0, -1.0], n, p=[0.9, 0.1]) * values) @ Q.T
+        if _inputs._surely_regular(matrix.ravel().tolist(), n):
+            taken += 1
+            eigenvalues = np.linalg.eigvalsh(matrix)
+            assert eigenvalues[0] > 1e-11 * eigenvalues[-1]
+    assert taken > 50
+    assert not _inputs._surely_regular([np.nan] * n**2, n)
 
 
 def test_what_is_not_a_system_is_refused():

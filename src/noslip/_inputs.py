@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import operator
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -12,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from noslip.engine.interpreter import evaluate_anyhow
+from noslip.engine.interpreter import evaluate_anyhow, evaluate_state
 from noslip.errors import unknown_name
 from noslip.integrators._base import Integrator
 from noslip.system import System, is_traced
@@ -109,14 +110,16 @@ def check_run(
         _check_values(system, integrator, q, v, t, h)
 
 
-def _check_values(system: System, integrator: Integrator, q: Array, v: Array, t: Array, h: Array) -> None:
+def _check_values(system: System, integrator: Integrator, q: Any, v: Any, t: Any, h: Any) -> None:
     for name, array in (("q0", q), ("v0", v), ("t0", t)):
-        if not np.all(np.isfinite(array)):
+        if not all(map(math.isfinite, np.ravel(array).tolist())):
             raise ValueError(f"`{name}` must be finite, but {np.asarray(array)} was provided")
-    if not (np.isfinite(float(h)) and float(h) > 0):
+    if not 0 < float(h) < math.inf:
         raise ValueError(f"`step_size` must be positive, but {float(h)!r} was provided")
+    if not _is_implicit(system, integrator) and _surely_admissible(system, q, v):
+        return
     M, mu, phi, jacobian = _at_start(system, integrator, q, v, t, h)
-    if not np.all(np.isfinite(M)):
+    if not np.isfinite(M).all():
         raise ValueError(f"the mass matrix must be finite, but at q0 = {np.asarray(q)} it is not")
     eigenvalues = np.linalg.eigvalsh(M)
     if eigenvalues[0] <= 1e-13 * abs(eigenvalues[-1]):
@@ -124,7 +127,7 @@ def _check_values(system: System, integrator: Integrator, q: Array, v: Array, t:
             f"the mass matrix must be positive definite, but at q0 = {np.asarray(q)} "
             f"its eigenvalues are {eigenvalues}"
         )
-    if not np.all(np.isfinite(mu)):
+    if not np.isfinite(mu).all():
         raise ValueError(f"the constraint must be finite, but at q0 = {np.asarray(q)} it is not")
     if len(values := _small_singular_values(mu)):
         raise ValueError(
@@ -145,6 +148,45 @@ def _check_values(system: System, integrator: Integrator, q: Array, v: Array, t:
         )
 
 
+def _is_implicit(system: System, integrator: Integrator) -> bool:
+    return type(integrator).residual is not Integrator.residual and not integrator.is_explicit(system)
+
+
+def _surely_admissible(system: System, q: np.ndarray, v: np.ndarray) -> bool:
+    """Whether a few multiplications can tell that mass matrix, constraints and velocity are good. It is the
+    usual answer, and the factorisations that give the precise one take longer than a short run."""
+    n, m = system.n, system.m
+    if n > 6 or (numbers := evaluate_state(_mass_and_gram_matrix_and_phi, system, q, v)) is None:
+        return False
+    mass, gram, phi = numbers[: n * n], numbers[n * n : n * n + m * m], numbers[n * n + m * m :]
+    return (
+        _surely_regular(mass, n)
+        and _surely_regular(gram, m)
+        and max(map(abs, phi)) <= ADMISSIBLE * (1 + math.hypot(*v))
+    )
+
+
+def _mass_and_gram_matrix_and_phi(system: System, q: Array, v: Array) -> tuple[Array, Array, Array]:
+    mu = system.mu(q, v)
+    return system.mass_matrix(q), mu @ mu.T, system.phi(q, v)
+
+
+def _surely_regular(matrix: Sequence[float], n: int) -> bool:
+    """Whether a symmetric matrix is positive definite and far from singular: the ratio of its least to its
+    largest eigenvalue is at least det / trace^n. False may mean that this cannot tell."""
+    rows = [list(matrix[i * n : (i + 1) * n]) for i in range(n)]
+    trace, ratio = sum(matrix[:: n + 1]), 1.0
+    for k, pivots in enumerate(rows):
+        if not 0 < pivots[k] < math.inf:
+            return False
+        ratio *= pivots[k] / trace
+        for row in rows[k + 1 :]:
+            factor = row[k] / pivots[k]
+            for j in range(k + 1, n):
+                row[j] -= factor * pivots[j]
+    return ratio > 1e-10  # far above the round-off of the elimination
+
+
 def _at_start(
     system: System, integrator: Integrator, q: Array, v: Array, t: Array, h: Array
 ) -> tuple[Any, Any, Any, Any]:
@@ -156,7 +198,7 @@ def _at_start(
 def _start_matrices(
     integrator: Integrator, system: System, q: Array, v: Array, t: Array, h: Array
 ) -> tuple[Array, Array, Array, Array | None]:
-    implicit = type(integrator).residual is not Integrator.residual and not integrator.is_explicit(system)
+    implicit = _is_implicit(system, integrator)
     jacobian = _regularity_matrix(system, integrator, q, v, t, h) if implicit else None
     return system.mass_matrix(q), system.mu(q, v), system.phi(q, v), jacobian
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from noslip._pytree import pytree
@@ -58,6 +59,11 @@ class Row:
     multipliers: Array
     multiplier_t: Array
     interval: Interval
+
+
+def joined(parts: list[Row]) -> Row:
+    """The rows of several calls."""
+    return jax.tree.map(lambda *x: np.concatenate(x), *parts)
 
 
 def _wrap(system: System, state: Any, turns: Array) -> tuple[Any, Array]:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar, dataclass_transform
 
 import jax
+import numpy as np
 
 _T = TypeVar("_T")
 
@@ -12,6 +13,12 @@ _T = TypeVar("_T")
 def pytree(cls: type[_T]) -> type[_T]:
     """Make `cls` a frozen dataclass all of whose fields are pytree children."""
     return jax.tree_util.register_dataclass(dataclass(frozen=True)(cls))
+
+
+def anatomy(tree: Any) -> tuple[list[Any], Any, tuple[tuple[int, ...], ...]]:
+    """Leaves, structure and shapes of a pytree; the last two name the code that runs it."""
+    leaves, structure = jax.tree.flatten(tree)
+    return leaves, structure, tuple(() if type(leaf) is float else np.shape(leaf) for leaf in leaves)
 
 
 def replaced(value: _T, **changes: Any) -> _T:

@@ -22,6 +22,7 @@ from jax import Array
 
 from noslip import __version__, _loop
 from noslip._inputs import as_floats, check_run, whole, whole_steps
+from noslip._pytree import anatomy
 from noslip.engine.interpreter import evaluate
 from noslip.engine.native_loop import NativeRunner
 from noslip.engine.program import CannotTranslate, TooLarge
@@ -98,7 +99,8 @@ def _steps_until(
         runner = make_runner(system, integrator, q, v, t, h, backend)
         done, now, failed = 0, float(t), False
         while now < t_end and not failed:
-            rows, reached, failed = runner.to(done + COUNTED, 2**62, 1)
+            part, reached, failed = runner.to(done + COUNTED, 2**62, 1)
+            rows = runner.join([part])
             if len(later := np.flatnonzero(rows.t >= t_end)):
                 return done + int(later[0]) + 1
             if not failed and not rows.t[-1] > now:
@@ -158,11 +160,13 @@ class _CompiledRunner:
     """Runs the compiled loop; the host decides how far each call goes."""
 
     backend = "xla"
-    first_piece = 64
+    first_piece, brief = 64, 0
+    join = staticmethod(_loop.joined)
 
     def __init__(self, system: System, integrator: Integrator, q: Array, v: Array, t: Array, h: Array):
         self.system, self.integrator, self.h = system, integrator, h
-        self.carry, self.first = _loop.start(system, integrator, q, v, t, h)
+        self.carry, first = _loop.start(system, integrator, q, v, t, h)
+        self.first = jax.tree.map(lambda x: np.asarray(x)[None], first)
 
     def step_size(self, h: Any) -> None:
         """Go on with another step, say backwards."""
@@ -189,9 +193,9 @@ class _CompiledRunner:
 
 def _drive(runner: Any, steps: int, every: int, progress: bool | Progress | None) -> tuple[_loop.Row, bool]:
     """Call the runner until the end, in pieces of about SECONDS_PER_CALL."""
-    parts = [jax.tree.map(lambda x: np.asarray(x)[None], runner.first)]
+    parts = [runner.first]
     done, piece, failed = 0, runner.first_piece, False
-    with Meter(progress, steps) as show, Interruption() as interruption:
+    with Meter(progress, steps) as show, Interruption(steps > runner.brief) as interruption:
         while done < steps and not failed and not interruption.asked:
             began, before = time.perf_counter(), done
             rows, done, failed = runner.to(min(done + piece, steps), steps, every)
@@ -199,7 +203,7 @@ def _drive(runner: Any, steps: int, every: int, progress: bool | Progress | None
             show(done, steps)
             rate = (done - before) / (time.perf_counter() - began)
             piece = max(1, min(8 * piece, int(rate * SECONDS_PER_CALL) + 1))
-    return jax.tree.map(lambda *x: np.concatenate(x), *parts), interruption.asked and done < steps
+    return runner.join(parts), interruption.asked and done < steps
 
 
 def _merge_failed_row(rows: _loop.Row) -> _loop.Row:
@@ -281,48 +285,42 @@ def run_info(
     system: System, integrator: Integrator, t0: Any, h: Any, steps: int, every: int, backend: str
 ) -> RunInfo:
     """What is run, for the record."""
-    concrete = not has_tracers(h, t0)
+    leaves, structure, shapes = anatomy(system)
+    concrete = not has_tracers(h, t0, leaves)
+    multiplier_source, source = _facts(integrator, structure, shapes)
     return RunInfo(
         integrator=type(integrator).__name__,
         options=integrator.options(),
         coordinates=system.coordinates,
         parameters=dict(system.parameters),
-        step_size=float(h) if concrete else h,
+        step_size=h if has_tracers(h) else float(h),
         steps=steps,
         save_every=every,
-        t0=float(t0) if concrete else t0,
+        t0=t0 if has_tracers(t0) else float(t0),
         backend=backend,
-        multiplier_source="method" if _has_multipliers(integrator, system) else "node",
+        multiplier_source=multiplier_source,
         angles=system.angles,
-        source=_catalogue_name(system),
+        source=source if concrete else "",
         arguments=dict(system.parameters),
         versions=versions(),
     )
 
 
-def _has_multipliers(integrator: Integrator, system: System) -> bool:
-    leaves, structure = jax.tree.flatten(system)
-    return _observes_multipliers(integrator, structure, tuple(np.shape(x) for x in leaves))
-
-
 @functools.lru_cache(maxsize=256)  # a trace costs more than a short run
-def _observes_multipliers(integrator: Integrator, structure: Any, shapes: tuple[Any, ...]) -> bool:
+def _facts(integrator: Integrator, structure: Any, shapes: tuple[Any, ...]) -> tuple[str, str]:
+    """Whether the multipliers are the method's own, and the name of the system in the catalogue, if it is
+    exactly what is made there."""
     system = jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(s, float) for s in shapes])
     x, t = jax.ShapeDtypeStruct((system.n,), float), jax.ShapeDtypeStruct((), float)
 
     def observe(system: System, q: Array, v: Array, t: Array, h: Array) -> Any:
         return integrator.observe(integrator.init(system, q, v, t, h)).multipliers
 
-    return jax.eval_shape(observe, system, x, x, t, t) is not None
-
-
-def _catalogue_name(system: System) -> str:
-    """The catalogue module that makes exactly this system, or nothing."""
+    multipliers = jax.eval_shape(observe, system, x, x, t, t)
     module = system.lagrangian.__module__ or ""
-    if not module.startswith("noslip.systems.") or has_tracers(system):
-        return ""
-    same = _catalogue_structure(module) == jax.tree.structure(system)
-    return module.removeprefix("noslip.systems.") if same else ""
+    known = module.startswith("noslip.systems.") and _catalogue_structure(module) == structure
+    name = module.removeprefix("noslip.systems.") if known else ""
+    return "node" if multipliers is None else "method", name
 
 
 @functools.cache
@@ -350,11 +348,12 @@ def _failure(run: Trajectory, detail: str) -> str:
 
 
 class Interruption:
-    """Context in which Ctrl-C asks to stop after the call under way; asked twice, it stops at once."""
+    """Context in which Ctrl-C asks to stop after the call under way; asked twice, it stops at once.
+    Of no use to runs that are over at once, which are not `watched`."""
 
-    def __init__(self) -> None:
+    def __init__(self, watched: bool = True) -> None:
         self.asked = False
-        self.mine = threading.current_thread() is threading.main_thread()
+        self.mine = watched and threading.current_thread() is threading.main_thread()
 
     def __enter__(self) -> Interruption:
         if self.mine:

@@ -21,6 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.extend.core import get_opaque_trace_state
 
 from noslip.errors import unknown_name
 from noslip.geometry.linear import spd_solve
@@ -265,8 +266,14 @@ def _motion(system: System, q: Array, v: Array, t: Array | float) -> tuple[Array
 NEED_INDEPENDENT_CONSTRAINTS = {"multipliers", "acceleration", "project_velocity", "projectors"}
 
 
+with jax.ensure_compile_time_eval():
+    _EAGER = get_opaque_trace_state()
+
+
 def is_traced(*values: Any) -> bool:
     """Whether a JAX transformation is under way: traced values, or an enclosing jit that stages all."""
+    if get_opaque_trace_state() == _EAGER:  # the usual case, without an operation
+        return has_tracers(values)
     return has_tracers(values, jnp.zeros(()))
 
 

@@ -103,7 +103,7 @@ class Trajectory:
     @property
     def success(self) -> bool:
         """Whether every step was solved."""
-        return self.report.worst == Status.SOLVED
+        return not self.report.status.any()
 
     def __repr__(self) -> str:
         return (

@@ -161,7 +161,7 @@ def test_a_large_system_is_left_to_xla_without_a_word(monkeypatch):
 
 
 def test_without_llvmlite_there_is_one_sentence(monkeypatch):
-    monkeypatch.setattr(native_loop.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(native_loop, "_has_llvmlite", lambda: False)
     system, (q0, v0) = gearbox.system(), gearbox.typical_state()
     with pytest.raises(ValueError, match="needs the package llvmlite"):
         simulate(system, RungeKutta4(), q0, v0, step_size=0.05, steps=2, backend="native")

@@ -79,6 +79,29 @@ def test_what_may_not_run_is_not_moved_to_where_it_always_runs():
     np.testing.assert_allclose(evaluate(lambda _, f, x: function(x), None, 0.0, values), expected)
 
 
+def test_a_few_rows_in_python_have_the_bits_of_many_in_numpy():
+    def function(x, y):
+        angle = jnp.array([jnp.sin(x) * y - x, jnp.arctan2(x, y), jnp.hypot(x, y) + jnp.exp(-(x**2))])
+        truth = (x < y) & ~(x > 1.0)
+        return {"angle": angle / (1.0 + y * y), "where": jnp.where(truth, x * y + 1.0, jnp.maximum(x, -y))}
+
+    x = 3.0 * np.random.default_rng(0).normal(size=(2, 4096))
+
+    def values(*rows):
+        return evaluate(lambda _, c, x, y: function(c * x, y), None, 1.1, *rows)
+
+    many = values(*x)
+    for k in range(0, 4096, 64):
+        few = values(*x[:, k : k + 2])
+        for name in many:
+            np.testing.assert_array_equal(few[name], many[name][k : k + 2])
+
+
+def test_a_division_by_zero_in_python_is_numpys():
+    found = evaluate(lambda _, c, x: jnp.array([c / x, -c / x, x / x]), None, 1.0, np.array([0.0, 2.0]))
+    np.testing.assert_array_equal(found, [[np.inf, -np.inf, np.nan], [0.5, -0.5, 1.0]])
+
+
 def test_values_that_only_the_loop_needs_do_not_come_out_of_it():
     def function(x):
         return lax.while_loop(
@@ -182,6 +205,7 @@ def test_programs_compute_what_jax_computes(name):
     expected = np.stack(list(map(jax.jit(function), rows)))  # vmap would run all branches of all rows
     interpreted = evaluate(_rowwise(function), None, 0.0, rows)
     np.testing.assert_allclose(interpreted, expected, rtol=1e-13, atol=1e-14)
+    np.testing.assert_array_equal(evaluate(_rowwise(function), None, 0.0, rows[:3]), interpreted[:3])
     for width in (1, native.lanes()):
         np.testing.assert_allclose(compiled(function, rows, width), expected, rtol=1e-13, atol=1e-14)
 

@@ -39,6 +39,8 @@ METHODS: dict[str, tuple[Integrator, tuple[int, ...]]] = {
     "EnergyCollocation(4)": (EnergyCollocation(4), (50, 100, 200, 400, 800, 1600)),
     "EnergyCollocation(5)": (EnergyCollocation(5), (25, 50, 80, 100, 200, 400, 800)),
     "EnergyCollocation(6)": (EnergyCollocation(6), (25, 50, 80, 100, 200, 400, 800)),
+    "EnergyCollocation(5, nodes=5)": (EnergyCollocation(5, nodes=5), (25, 50, 80, 100, 200, 400, 800)),
+    "EnergyCollocation(6, nodes=6)": (EnergyCollocation(6, nodes=6), (25, 50, 80, 100, 200, 400, 800)),
     "Composition(DiscreteGradient, kahan_li8)": (
         Composition(DiscreteGradient(), "kahan_li8"), (50, 100, 200, 400, 800, 1600)),
     "Composition(SemiImplicitDLA, kahan_li8)": (

@@ -46,7 +46,8 @@ def _runner(system: System, integrator: Integrator, q: Any, v: Any, t: Any, h: f
 
 def _travel(system: System, runner: Any, stop: int) -> tuple[np.ndarray, np.ndarray]:
     """The state at step `stop`."""
-    rows, _, failed = runner.to(stop, stop, stop)
+    part, _, failed = runner.to(stop, stop, stop)
     if failed:
         return np.full(system.n, np.nan), np.full(system.n, np.nan)
+    rows = runner.join([part])
     return rows.q[-1] + _loop.TURN * rows.turns[-1], rows.v[-1]

@@ -1,19 +1,22 @@
 """Scalar programs run by NumPy, one array operation per node, over many rows at once.
 
 For what is computed once per run: checks at the start, energies and constraints of the saved states. Nothing
-is compiled. Fused operations are rounded twice here; otherwise the values are those of native code.
+is compiled. Fused operations are rounded twice here; otherwise the values are those of native code. A short
+program is also written as Python on floats, which gives the same bits and for a few rows is quicker.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import jax
 import numpy as np
 
+from noslip._pytree import anatomy
 from noslip.engine.elementary import FUNCTIONS
 from noslip.engine.lower import translate
 from noslip.engine.program import (
@@ -29,6 +32,8 @@ from noslip.engine.program import (
 from noslip.engine.table import Table
 
 ROWS = 4096  # rows at a time, so that everything stays in the cache
+FEW = 8  # rows for which floats are quicker than arrays
+SHORT = 400  # operations; to write more of them as Python takes longer than it saves
 
 OPERATIONS: dict[str, Callable[..., Any]] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.negative,
@@ -57,6 +62,43 @@ def _function(op: str) -> Callable[..., Any]:
     name = op.removeprefix("libm:")
     found = getattr(np, NUMPY_NAMES.get(name, name), None)
     return found if found is not None else np.vectorize(FUNCTIONS[name].exact, otypes=[float])
+
+
+SIGNS = {"add": "{} + {}", "sub": "{} - {}", "mul": "{} * {}", "div": "{} / {}", "neg": "-{}",
+         "fma": "{} * {} + {}", "fnma": "{2} - {0} * {1}", "fms": "{} * {} - {}",
+         "lt": "{} < {}", "le": "{} <= {}", "eq": "{} == {}", "ne": "{} != {}",
+         "and": "{} and {}", "or": "{} or {}", "not": "not {}", "select": "{1} if {0} else {2}"}  # fmt: skip
+KINDS: dict[str, Callable[[Any], Any]] = {"f": float, "i": int, "b": bool}
+
+
+def in_python(program: Program) -> Callable[..., tuple[Any, ...]] | None:
+    """A short program without loops as a function of Python numbers, else None.
+
+    Functions are NumPy's as well, since those of `math` may differ in the last bit.
+    """
+    items, nodes = [*program.setup.items, *program.main.items], program.nodes
+    if len(items) > SHORT or not all(isinstance(item, int) for item in items):
+        return None
+    known: dict[str, Any] = {}
+
+    def name(number: int) -> str:
+        if nodes[number].home >= 0 or number in program.inputs:
+            return f"x{number}"
+        known[f"x{number}"] = nodes[number].value
+        return f"x{number}"
+
+    def formula(number: int) -> str:
+        node, arguments = nodes[number], [name(a) for a in nodes[number].args]
+        if node.op in SIGNS:
+            return SIGNS[node.op].format(*arguments)
+        known[f"f{number}"], known[f"k{number}"] = _function(node.op), KINDS[node.kind]
+        return f"k{number}(f{number}({', '.join(arguments)}))"
+
+    lines = [f"    x{number} = {formula(number)}" for number in items]
+    outputs = "".join(f"{name(number)}, " for number in program.outputs)
+    inputs = ", ".join(f"x{number}" for number in program.inputs)
+    exec(f"def run({inputs}):\n" + "\n".join([*lines, f"    return ({outputs})"]), known)
+    return known["run"]
 
 
 class _Run(Visitor):
@@ -114,13 +156,18 @@ class _Run(Visitor):
 
 def evaluate(function: Callable[..., Any], static: Any, fixed: Any, *arrays: Any) -> Any:
     """function(static, fixed, *row) for every row of the arrays, as arrays (rows, ...)."""
-    leaves, structure = jax.tree.flatten(fixed)
+    leaves, structure, shapes = anatomy(fixed)
     row = tuple(np.shape(x)[1:] for x in arrays)
-    program = _program(function, static, structure, tuple(np.shape(x) for x in leaves), row)
-    constants = [float(x) for leaf in leaves for x in np.ravel(leaf)]
-    out, rows = Table(program.shape), len(arrays[0])
+    program, out, python = _program(function, static, structure, shapes, row)
+    constants = _numbers(leaves)
+    rows = len(arrays[0])
     values = np.empty((rows, out.slots))
     with np.errstate(all="ignore"):
+        if python is not None and rows <= FEW:
+            with contextlib.suppress(ZeroDivisionError):
+                for k in range(rows):
+                    values[k] = python(*constants, *_numbers(x[k] for x in arrays))
+                return out.split(values)
         for first in range(0, rows, ROWS):
             part = [np.asarray(x[first : first + ROWS], float) for x in arrays]
             columns = [c for x in part for c in np.ascontiguousarray(x.reshape(len(x), -1).T)]
@@ -128,6 +175,24 @@ def evaluate(function: Callable[..., Any], static: Any, fixed: Any, *arrays: Any
             for k, o in enumerate(program.outputs):
                 values[first : first + ROWS, k] = run.value(o)
     return out.split(values)
+
+
+def _numbers(arrays: Iterable[Any]) -> list[float]:
+    return [x for array in arrays for x in ([array] if type(array) is float else np.ravel(array).tolist())]
+
+
+def evaluate_state(function: Callable[..., Any], fixed: Any, *arrays: np.ndarray) -> Any:
+    """The numbers that function(fixed, *arrays) is made of, in a row, if its program is short; else None.
+    No array is made of them: for a check that a run of a few microseconds can afford."""
+    leaves, structure, shapes = anatomy(fixed)
+    with contextlib.suppress(CannotTranslate, ZeroDivisionError):
+        _, _, python = _program(_without_static, function, structure, shapes, tuple(x.shape for x in arrays))
+        return python and python(*_numbers(leaves), *_numbers(arrays))
+    return None
+
+
+def _without_static(function: Callable[..., Any], *arguments: Any) -> Any:
+    return function(*arguments)
 
 
 def evaluate_anyhow(function: Callable[..., Any], static: Any, fixed: Any, *arrays: Any) -> Any:
@@ -140,7 +205,10 @@ def evaluate_anyhow(function: Callable[..., Any], static: Any, fixed: Any, *arra
 
 
 @cached_with_refusals
-def _program(function: Callable[..., Any], static: Any, structure: Any, leaves: Any, row: Any) -> Program:
+def _program(
+    function: Callable[..., Any], static: Any, structure: Any, leaves: Any, row: Any
+) -> tuple[Program, Table, Callable[..., tuple[Any, ...]] | None]:
     fixed = jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(s, float) for s in leaves])
     values = tuple(jax.ShapeDtypeStruct(s, float) for s in row)
-    return translate(lambda fixed, values: function(static, fixed, *values), fixed, values, expand=False)
+    made = translate(lambda fixed, values: function(static, fixed, *values), fixed, values, expand=False)
+    return made, Table(made.shape), in_python(made)

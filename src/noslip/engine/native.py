@@ -246,4 +246,4 @@ class Function:
 
     def __call__(self, *args: Any) -> Any:
         # the tuple of arguments keeps temporary arrays alive until the call is over
-        return self.call(*(a.ctypes.data if isinstance(a, np.ndarray) else a for a in args))
+        return self.call(*[a.ctypes.data if type(a) is np.ndarray else a for a in args])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 from typing import Any
 
@@ -9,6 +10,7 @@ import jax
 import numpy as np
 
 from noslip import _loop
+from noslip._pytree import anatomy
 from noslip.engine import native
 from noslip.engine.lower import translate
 from noslip.engine.program import CannotTranslate, TooLarge, cached_with_refusals
@@ -21,9 +23,14 @@ CAPACITY = 8192  # rows of one trajectory that one call can save
 LARGEST = 64  # coordinates; beyond, XLA runs the step better
 
 
+@functools.cache
+def _has_llvmlite() -> bool:
+    return importlib.util.find_spec("llvmlite") is not None
+
+
 def require_native(system: System) -> None:
     """Raise `CannotTranslate` where native code is out of the question."""
-    if importlib.util.find_spec("llvmlite") is None:
+    if not _has_llvmlite():
         raise CannotTranslate("native code needs the package llvmlite, which is not installed")
     if system.n > LARGEST:
         raise TooLarge(f"the system has {system.n} coordinates, over {LARGEST}")
@@ -76,8 +83,8 @@ class Loop:
 def loop_of(system: System, integrator: Integrator) -> Loop:
     """The compiled loop, made once for equal methods on systems of one structure."""
     require_native(system)
-    leaves, structure = jax.tree.flatten(system)
-    return _loop_of(structure, tuple(np.shape(x) for x in leaves), integrator)
+    _, structure, shapes = anatomy(system)
+    return _loop_of(structure, shapes, integrator)
 
 
 @cached_with_refusals
@@ -87,10 +94,10 @@ def _loop_of(structure: Any, leaf_shapes: tuple[Any, ...], integrator: Integrato
 
 
 class NativeRunner:
-    """One trajectory; the interface of the XLA loop."""
+    """One trajectory; the interface of the XLA loop, whose rows stay in their slots until they are joined."""
 
     backend = "native"
-    first_piece = 1024  # steps of the first call: microseconds each
+    first_piece, brief = 1024, 256  # steps of the first call, microseconds each; steps that are no time
 
     def __init__(self, system: System, integrator: Integrator, q: Any, v: Any, t: Any, h: Any):
         self.loop, self.system = loop_of(system, integrator), system
@@ -102,7 +109,7 @@ class NativeRunner:
         out = np.zeros((1, both.slots, 1), np.int64)
         self.loop.function("start", 1)(self.fixed, initial, out, 1)
         self.carry = np.ascontiguousarray(out[:, : self.carries.slots])
-        self.first = jax.tree.map(lambda x: x[0], both.unpack(out, 1)[1])
+        self.first = out[:, None, self.carries.slots :]
         self.reached = 0
 
     def step_size(self, h: Any) -> None:
@@ -117,7 +124,13 @@ class NativeRunner:
         """Go on from there."""
         self.carry, self.reached = self.carries.pack(carry, 1, 1), int(carry.step)
 
-    def to(self, stop: int, last: int, every: int) -> tuple[_loop.Row, int, bool]:
+    def join(self, parts: list[np.ndarray]) -> _loop.Row:
+        """The rows of several calls. The list is emptied: memory holds a long run twice, not thrice."""
+        together = np.concatenate(parts, axis=1)
+        parts.clear()
+        return self.rows.split_bits(together.reshape(-1, self.rows.slots))
+
+    def to(self, stop: int, last: int, every: int) -> tuple[np.ndarray, int, bool]:
         """Advance towards step `stop`: the new rows, the step reached, and whether a solve failed."""
         first = self.reached
         stop = min(stop, (first // every + CAPACITY) * every)
@@ -128,16 +141,15 @@ class NativeRunner:
         failed = bool(self.carry[0, slots.interval.status, 0] != Status.SOLVED)
         self.reached = int(self.carry[0, slots.step, 0])
         count = saves(first, self.reached + failed, last, every)
-        rows = jax.tree.map(lambda x: x[:, 0], self.rows.unpack(table[:, :count], 1))
+        rows = table[:, :count]
         if failed and count == saves(first, self.reached, last, every):
-            rows = jax.tree.map(lambda *x: np.concatenate(x), rows, self._row_of_failure())
+            rows = np.concatenate([rows, self._row_of_failure()], axis=1)
         return rows, self.reached, failed
 
-    def _row_of_failure(self) -> _loop.Row:
-        both = self.loop.tables["row and carry"]
-        out = np.zeros((1, both.slots, 1), np.int64)
+    def _row_of_failure(self) -> np.ndarray:
+        out = np.zeros((1, self.loop.tables["row and carry"].slots, 1), np.int64)
         self.loop.function("save", 1)(self.fixed, self.carry, out, 1)
-        return both.unpack(out, 1)[0]
+        return out[:, None, : self.rows.slots]
 
 
 def saves(first: int, stop: int, last: int, every: int) -> int:

@@ -12,6 +12,7 @@ from jax import Array
 from scipy.integrate import solve_ivp
 
 from noslip import _loop
+from noslip._pytree import anatomy
 from noslip.engine.taylor import NotExpressible, vector_field
 from noslip.integrators._base import Integrator
 from noslip.integrators._solve import Status
@@ -24,14 +25,15 @@ _compiled: dict[Any, Any] = {}
 class ReferenceRunner:
     """The interface of the compiled loop, on top of an adaptive flow that lands on every saved time."""
 
-    first_piece = 64
+    first_piece, brief = 64, 0
+    join = staticmethod(_loop.joined)
 
     def __init__(self, system: System, integrator: Integrator, q: Array, v: Array, t: Array, h: Array):
         self.system, self.h, self.t0 = system, float(h), float(t)
         self.step, self.saved, self.v = 0, 0, np.asarray(v)
         self.q, self.turns = self._wrap(np.asarray(q), np.zeros(system.n))
         self.flow, self.backend = _flow(system)
-        self.first = jax.tree.map(lambda x: x[0], self._rows([0], self.q[None], self.v[None]))
+        self.first = self._rows([0], self.q[None], self.v[None])
 
     def to(self, stop: int, last: int, every: int) -> tuple[_loop.Row, int, bool]:
         """Advance past step `stop`; rows at the multiples of `every` and at `last`.
@@ -44,7 +46,7 @@ class ReferenceRunner:
         while self.step < stop and not failed:
             rows, failed = self._block(min((self.step // BLOCK + 1) * BLOCK, last), last, every)
             parts.append(rows)
-        return jax.tree.map(lambda *x: np.concatenate(x), *parts), self.step, failed
+        return self.join(parts), self.step, failed
 
     def _block(self, end: int, last: int, every: int) -> tuple[_loop.Row, bool]:
         marks = sorted({*range((self.step // every + 1) * every, end + 1, every), end})
@@ -107,8 +109,8 @@ def _flow(system: System) -> tuple[Any, str]:
 def _taylor_flow(system: System) -> Any:
     import heyoka as hy
 
-    leaves, structure = jax.tree.flatten(system)
-    key = structure, tuple(np.shape(leaf) for leaf in leaves)
+    leaves, *rest = anatomy(system)
+    key = tuple(rest)
     if key not in _compiled:
         variables, rhs = vector_field(hy, system)
         pairs = list(zip(variables, rhs, strict=True))

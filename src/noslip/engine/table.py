@@ -18,46 +18,49 @@ class Table:
         leaves, self.structure = jax.tree.flatten(shape)
         self.shapes = [tuple(np.shape(leaf)) for leaf in leaves]
         self.dtypes = [np.dtype(getattr(leaf, "dtype", np.float64)) for leaf in leaves]
-        self.sizes = [math.prod(shape) for shape in self.shapes]
-        self.slots = sum(self.sizes)
+        ends = list(itertools.accumulate(map(math.prod, self.shapes), initial=0))
+        self.places = [slice(*ends) for ends in itertools.pairwise(ends)]
+        self.slots = ends[-1]
 
     @functools.cached_property
     def first_slots(self) -> Any:
         """The pytree with the number of its first slot in the place of each array."""
-        ends = itertools.accumulate(self.sizes, initial=0)
-        return jax.tree.unflatten(self.structure, list(ends)[:-1])
+        return jax.tree.unflatten(self.structure, [place.start for place in self.places])
 
     def pack(self, tree: Any, members: int, width: int) -> np.ndarray:
         """Arrays (members, ...) as a table; the last group is filled up with its last member.
         An array without the leading axis belongs to every member."""
-        columns = []
-        for leaf, shape, dtype in zip(jax.tree.leaves(tree), self.shapes, self.dtypes, strict=True):
-            array = np.asarray(leaf).astype(np.float64 if dtype.kind == "f" else np.int64)
-            if array.shape == shape:
-                array = np.broadcast_to(array, (members, *shape))
-            columns.append(np.ascontiguousarray(array).reshape(members, -1).view(np.int64))
-        flat = np.concatenate(columns, axis=1) if columns else np.empty((members, 0), np.int64)
         groups = -(-members // width)
-        full = np.concatenate([flat, np.repeat(flat[-1:], groups * width - members, axis=0)])
-        return np.ascontiguousarray(full.reshape(groups, width, self.slots).transpose(0, 2, 1))
+        flat = np.empty((groups * width, self.slots), np.int64)
+        numbers = flat.view(np.float64)  # the same memory
+        for leaf, shape, dtype, place in zip(
+            jax.tree.leaves(tree), self.shapes, self.dtypes, self.places, strict=True
+        ):
+            array, target = np.asarray(leaf), numbers if dtype.kind == "f" else flat
+            leading = array.shape[: array.ndim - len(shape)]
+            target[:members, place] = array.reshape(*leading, place.stop - place.start)
+        flat[members:] = flat[members - 1]
+        return np.ascontiguousarray(flat.reshape(groups, width, self.slots).transpose(0, 2, 1))
 
     def unpack(self, table: np.ndarray, members: int) -> Any:
         """Arrays (members, ...) of a table [group][slot][lane], or (rows, members, ...) of one with rows
         [group][row][slot][lane]."""
         groups, *rows, _, width = table.shape
         slots_last = table.transpose((1, 0, 3, 2) if rows else (0, 2, 1))
-        flat = slots_last.reshape(*rows, groups * width, self.slots)[..., :members, :]
-        return self._tree(flat, bits=True)
+        return self.split_bits(slots_last.reshape(*rows, groups * width, self.slots)[..., :members, :])
+
+    def split_bits(self, flat: np.ndarray) -> Any:
+        """Arrays (rows, ...) of the bits in the slots, (rows, slots)."""
+        return self._tree(np.ascontiguousarray(flat).view(np.float64), flat)
 
     def split(self, values: np.ndarray) -> Any:
         """Arrays (rows, ...) of the numbers in the slots, (rows, slots)."""
-        return self._tree(values, bits=False)
+        return self._tree(values, values)
 
-    def _tree(self, flat: np.ndarray, bits: bool) -> Any:
-        leaves, first = [], 0
-        for shape, dtype, size in zip(self.shapes, self.dtypes, self.sizes, strict=True):
-            part = np.ascontiguousarray(flat[..., first : first + size])
-            part = part.view(np.float64) if bits and dtype.kind == "f" else part.astype(dtype)
-            leaves.append(part.reshape(*flat.shape[:-1], *shape))
-            first += size
+    def _tree(self, numbers: np.ndarray, wholes: np.ndarray) -> Any:
+        """Copies of the arrays, out of floats and whole numbers (..., slots)."""
+        leaves, rows = [], numbers.shape[:-1]
+        for shape, dtype, place in zip(self.shapes, self.dtypes, self.places, strict=True):
+            source = numbers if dtype.kind == "f" else wholes
+            leaves.append(source[..., place].astype(dtype).reshape(rows + shape))
         return jax.tree.unflatten(self.structure, leaves)
