@@ -86,7 +86,8 @@ class Plan:
 
     def saved(self, rows: list[Row]) -> Arrays:
         """Rows as arrays (member, time, ...), by the names that they have in a dataset."""
-        rows_of = jax.tree.map(lambda *x: np.stack(x, axis=1), *rows)
+        # time first in memory: whole rows are copied, several times as fast as member by member
+        rows_of = jax.tree.map(lambda *x: np.moveaxis(np.stack(x), 0, 1), *rows)
         arrays = {
             "q": rows_of.q,
             "v": rows_of.v,

@@ -19,6 +19,7 @@ that neither the number of workers nor the size of chunks changes a state.
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -134,11 +135,15 @@ def _filled(numbers: np.ndarray) -> np.ndarray:
 
 
 def _in_blocks(function: Callable[..., Any], *which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A function of members, block by block; JAX runs several blocks at once while we prepare the next."""
-    parts = []
-    for a in range(0, len(which[0]), BLOCK):
-        parts.append(function(*(_filled(x[a : a + BLOCK]) for x in which)))
-    first, second = (np.concatenate([np.asarray(x) for x in of]) for of in zip(*parts, strict=True))
+    """A function of members, block by block, on all processors."""
+
+    def of_block(a: int) -> list[np.ndarray]:
+        with on_cpu():  # JAX keeps the choice of a device for each thread
+            return [np.asarray(x) for x in function(*(_filled(x[a : a + BLOCK]) for x in which))]
+
+    with ThreadPoolExecutor() as pool:
+        parts = list(pool.map(of_block, range(0, len(which[0]), BLOCK)))
+    first, second = (np.concatenate(of) for of in zip(*parts, strict=True))
     return first[: len(which[0])], second[: len(which[0])]
 
 

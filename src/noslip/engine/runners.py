@@ -231,7 +231,7 @@ def _xla_code(member: Member, structure: Any, axes: tuple[Any, ...], mesh: Mesh)
 
 class GpuMembers:
     """One kernel that takes every step as solved; members for which one was not are run again by XLA from
-    where the call began, with Newton's method to fall back on.
+    where the call began, on a CPU, with Newton's method to fall back on.
 
     Calls begin at multiples of `grain` and where rows are saved, never where a clock says: the bits of a
     member that is run again must not depend on the speed of the machine.
@@ -275,11 +275,26 @@ class GpuMembers:
             self._rerun(before, np.flatnonzero(failed), stop)
 
     def _rerun(self, before: Full, failed: np.ndarray, stop: int) -> None:
-        """Run these members again from `before`; one that had failed already stays as it was."""
-        padded = np.resize(failed, 1 << (len(failed) - 1).bit_length())  # few sizes, few compilations
-        leaves = [x if a is None else x[padded] for x, a in zip(self.xla.leaves, self.xla.axes, strict=True)]
-        done = self.xla.code.advance_anywhere(leaves, jax.tree.map(lambda x: x[padded], before), stop)
-        self.xla.full = jax.tree.map(lambda all_, x: all_.at[padded].set(x), self.xla.full, done)
+        """Run these members again from `before`; one that had failed already stays as it was.
+
+        There are few of them: on a CPU, where a step of a few members takes microseconds and not the time to
+        launch its many operations on a GPU. Their number is rounded up to 16, 256, ..., each compiled once.
+        """
+        size = 16
+        while size < len(failed):
+            size *= 16
+        padded = np.resize(failed, size)
+        varying = [axis is not None for axis in self.xla.axes]
+        own = [x for x, varies in zip(self.xla.leaves, varying, strict=True) if varies]
+        own, state = jax.device_get(_taken((own, before), padded))
+        parts = iter(own)
+        leaves = [
+            next(parts) if varies else np.asarray(x)
+            for x, varies in zip(self.xla.leaves, varying, strict=True)
+        ]
+        with jax.default_device(jax.local_devices(backend="cpu")[0]):
+            done = jax.device_get(self.xla.code.advance_anywhere(leaves, state, np.int64(stop)))
+        self.xla.full = _put_back(self.xla.full, padded, done)
 
     def row(self) -> Row:
         return self.xla.row()
@@ -289,6 +304,16 @@ class GpuMembers:
 
     def resume(self, full: Full, reached: int) -> None:
         self.xla.resume(full, reached)
+
+
+@jax.jit
+def _taken(tree: Any, which: Array) -> Any:
+    return jax.tree.map(lambda x: x[which], tree)
+
+
+@jax.jit
+def _put_back(tree: Any, which: Array, part: Any) -> Any:
+    return jax.tree.map(lambda x, new: x.at[which].set(new), tree, part)
 
 
 @cached_with_refusals
