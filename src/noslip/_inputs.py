@@ -37,7 +37,7 @@ def _concrete_floats(name: str, value: Any) -> np.ndarray:
         array = np.asarray(None)
     if array.dtype.kind not in "fiu":
         raise ValueError(f"`{name}` must be real numbers, but {value!r} was provided")
-    if array.dtype in (np.float32, np.float16):
+    if array.dtype.kind == "f" and array.dtype.itemsize < 8:
         raise ValueError(
             f"`{name}` must be float64, but {array.dtype} was provided; "
             "import noslip before making JAX arrays, which are 32-bit until then"

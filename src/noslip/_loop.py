@@ -58,6 +58,10 @@ class Row:
     v: Array
     multipliers: Array
     multiplier_t: Array
+    energy: Array
+    energy_scale: Array
+    constraint: Array
+    first_integrals: dict[str, Array]
     interval: Interval
 
 
@@ -107,7 +111,18 @@ def _step(system: System, integrator: Integrator, carry: Carry, h: Array) -> Car
 def _row(system: System, integrator: Integrator, carry: Carry) -> Row:
     seen = integrator.observe(carry.state)
     lam = system.multipliers(seen.q, seen.v, seen.t) if seen.multipliers is None else seen.multipliers
-    return Row(carry.step, seen.t, seen.q, carry.turns, seen.v, lam, seen.multiplier_t, carry.interval)
+    return Row(
+        carry.step, seen.t, seen.q, carry.turns, seen.v, lam, seen.multiplier_t,
+        *energies(system, seen.q, seen.v), carry.interval,
+    )  # fmt: skip
+
+
+def energies(system: System, q: Array, v: Array) -> tuple[Array, Array, Array, dict[str, Array]]:
+    """Energy, its scale, constraint and first integrals of one state."""
+    integrals = {
+        name: jnp.asarray(f(q, v, system.parameters), float) for name, f in system.first_integrals.items()
+    }
+    return system.energy(q, v), system.energy_scale(q, v), system.phi(q, v), integrals
 
 
 def save(system: System, integrator: Integrator, carry: Carry) -> tuple[Row, Carry]:

@@ -23,7 +23,6 @@ from jax import Array
 from noslip import __version__, _loop
 from noslip._inputs import as_floats, check_run, whole, whole_steps
 from noslip._pytree import anatomy
-from noslip.engine.interpreter import evaluate
 from noslip.engine.native_loop import NativeRunner
 from noslip.engine.program import CannotTranslate, TooLarge
 from noslip.errors import Interrupted, SolveFailed
@@ -210,37 +209,10 @@ def _merge_failed_row(rows: _loop.Row) -> _loop.Row:
     """A failure right after a saved row adds no state of its own: its record joins that row."""
     if len(rows.step) < 2 or rows.step[-1] != rows.step[-2]:
         return rows
-    merged = {}
-    for name, values in vars(rows.interval).items():
-        merged[name] = values[:-1].copy()
-        merged[name][-1] = max(values[-2], values[-1])
-    cut = {name: values[:-1] for name, values in vars(rows).items() if name != "interval"}
-    return _loop.Row(**cut, interval=_loop.Interval(**merged))
-
-
-def _observed(_: None, system: System, q: Array, v: Array) -> Any:
-    """Energy, its scale, constraint and first integrals of one state."""
-    integrals = {name: f(q, v, system.parameters) for name, f in system.first_integrals.items()}
-    return system.energy(q, v), system.energy_scale(q, v), system.phi(q, v), integrals
-
-
-@jax.jit
-def _evaluate(system: System, q: Array, v: Array) -> Any:
-    """`_observed` of many states."""
-    return jax.vmap(lambda q, v: _observed(None, system, q, v))(q, v)
-
-
-def _in_blocks(system: System, q: Any, v: Any) -> Any:
-    """`_evaluate` without compiling anything, or by XLA on blocks of one size, compiled once."""
-    with contextlib.suppress(CannotTranslate):
-        return evaluate(_observed, None, system, q, v)
-    blocks = []
-    for i in range(0, len(q), _loop.ROWS):
-        piece = [x[i : i + _loop.ROWS] for x in (q, v)]
-        padded = [np.concatenate([x, np.repeat(x[-1:], _loop.ROWS - len(x), axis=0)]) for x in piece]
-        size, values = len(piece[0]), _evaluate(system, *padded)
-        blocks.append(jax.tree.map(lambda x, size=size: np.asarray(x)[:size], values))
-    return jax.tree.map(lambda *x: np.concatenate(x), *blocks)
+    cut, last = jax.tree.map(lambda x: x[:-1].copy(), rows), rows.interval
+    for name, values in vars(cut.interval).items():
+        values[-1] = max(values[-1], getattr(last, name)[-1])
+    return cut
 
 
 def _result(
@@ -256,11 +228,6 @@ def _result(
     backend: str,
     xp: Any,
 ) -> Trajectory:
-    concrete = xp is np
-    if concrete:
-        energy, scale, phi, integrals = _in_blocks(system, rows.q, rows.v)
-    else:
-        energy, scale, phi, integrals = _evaluate(system, rows.q, rows.v)
     info = run_info(system, integrator, t0, h, steps, every, backend)
     # t0 + k h, not a sum of k terms; a method that makes its own time says so in `rows.t`
     uniform = xp.asarray(t0) + rows.step * xp.asarray(h)
@@ -270,10 +237,10 @@ def _result(
         v=rows.v,
         multipliers=rows.multipliers,
         multiplier_t=rows.multiplier_t,
-        energy=energy,
-        energy_scale=scale,
-        constraint_residual=phi,
-        first_integrals={name: integrals[name] for name in system.first_integrals},
+        energy=rows.energy,
+        energy_scale=rows.energy_scale,
+        constraint_residual=rows.constraint,
+        first_integrals={name: rows.first_integrals[name] for name in system.first_integrals},
         report=Report(**vars(rows.interval)),
         q0=xp.asarray(q0),
         v0=xp.asarray(v0),

@@ -73,22 +73,24 @@ class ReferenceRunner:
         return q - turns * _loop.TURN - turns * _loop.TURN_LOW, before + turns
 
     def _rows(self, steps: list[int], q: np.ndarray, v: np.ndarray) -> _loop.Row:
+        if not steps:
+            return jax.tree.map(lambda x: x[:0], self.first)
         k = np.array(steps, dtype=int)
         t = self.t0 + k * self.h
         wrapped, turns = self._wrap(q, self.turns)
-        states = zip(wrapped, v, t, strict=True)
-        lam = np.array([_multipliers(self.system, *state) for state in states]).reshape(-1, self.system.m)
+        seen = [_observed(self.system, *state) for state in zip(wrapped, v, t, strict=True)]
+        lam, *energies = jax.tree.map(lambda *x: np.stack(x), *seen)
         counts, sizes = np.zeros(len(k), dtype=int), np.zeros(len(k))
         taken = np.diff(k, prepend=self.saved)
         self.saved = int(k[-1]) if len(k) else self.saved
         records: list[Any] = [taken, counts, sizes, sizes, counts.copy(), counts - 1]
-        columns: list[Any] = [k, t, wrapped, turns, v, lam, t, _loop.Interval(*records)]
+        columns: list[Any] = [k, t, wrapped, turns, v, lam, t, *energies, _loop.Interval(*records)]
         return _loop.Row(*columns)
 
 
 @jax.jit
-def _multipliers(system: System, q: Array, v: Array, t: Array) -> Array:
-    return system.multipliers(q, v, t)
+def _observed(system: System, q: Array, v: Array, t: Array) -> Any:
+    return system.multipliers(q, v, t), *_loop.energies(system, q, v)
 
 
 @jax.jit
