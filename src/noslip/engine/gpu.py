@@ -2,7 +2,7 @@
 
 The kernel reads the state of a block of members once, runs the time loop, and writes the state back; sums for
 observables are part of the state. Newton's fallback is not in the kernel, and a failed step is taken all the
-same: the ensemble runs such members again by XLA.
+same: the ensemble runs such members again by XLA, on a CPU.
 """
 
 from __future__ import annotations

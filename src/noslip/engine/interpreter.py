@@ -1,8 +1,8 @@
 """Scalar programs run by NumPy, one array operation per node, over many rows at once.
 
-For what is computed once per run: checks at the start, energies and constraints of the saved states. Nothing
-is compiled. Fused operations are rounded twice here; otherwise the values are those of native code. A short
-program is also written as Python on floats, which gives the same bits and for a few rows is quicker.
+For what is computed once per run: checks at the start, and diagnostics of the saved states. Nothing is
+compiled. Fused operations are rounded twice here; otherwise the values are those of native code. For one
+state a short program can be written as Python on floats instead, with the same bits.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ from noslip.engine.program import (
 from noslip.engine.table import Table
 
 ROWS = 4096  # rows at a time, so that everything stays in the cache
-FEW = 8  # rows for which floats are quicker than arrays
 SHORT = 400  # operations; to write more of them as Python takes longer than it saves
 
 OPERATIONS: dict[str, Callable[..., Any]] = {
@@ -72,10 +71,7 @@ KINDS: dict[str, Callable[[Any], Any]] = {"f": float, "i": int, "b": bool}
 
 
 def in_python(program: Program) -> Callable[..., tuple[Any, ...]] | None:
-    """A short program without loops as a function of Python numbers, else None.
-
-    Functions are NumPy's as well, since those of `math` may differ in the last bit.
-    """
+    """A short program without loops as a function of Python numbers, else None."""
     items, nodes = [*program.setup.items, *program.main.items], program.nodes
     if len(items) > SHORT or not all(isinstance(item, int) for item in items):
         return None
@@ -158,16 +154,10 @@ def evaluate(function: Callable[..., Any], static: Any, fixed: Any, *arrays: Any
     """function(static, fixed, *row) for every row of the arrays, as arrays (rows, ...)."""
     leaves, structure, shapes = anatomy(fixed)
     row = tuple(np.shape(x)[1:] for x in arrays)
-    program, out, python = _program(function, static, structure, shapes, row)
-    constants = _numbers(leaves)
-    rows = len(arrays[0])
+    program, out = _program(function, static, structure, shapes, row)
+    constants, rows = _numbers(leaves), len(arrays[0])
     values = np.empty((rows, out.slots))
     with np.errstate(all="ignore"):
-        if python is not None and rows <= FEW:
-            with contextlib.suppress(ZeroDivisionError):
-                for k in range(rows):
-                    values[k] = python(*constants, *_numbers(x[k] for x in arrays))
-                return out.split(values)
         for first in range(0, rows, ROWS):
             part = [np.asarray(x[first : first + ROWS], float) for x in arrays]
             columns = [c for x in part for c in np.ascontiguousarray(x.reshape(len(x), -1).T)]
@@ -185,14 +175,10 @@ def evaluate_state(function: Callable[..., Any], fixed: Any, *arrays: np.ndarray
     """The numbers that function(fixed, *arrays) is made of, in a row, if its program is short; else None.
     No array is made of them: for a check that a run of a few microseconds can afford."""
     leaves, structure, shapes = anatomy(fixed)
-    with contextlib.suppress(CannotTranslate, ZeroDivisionError):
-        _, _, python = _program(_without_static, function, structure, shapes, tuple(x.shape for x in arrays))
-        return python and python(*_numbers(leaves), *_numbers(arrays))
+    with contextlib.suppress(CannotTranslate, ZeroDivisionError), np.errstate(all="ignore"):
+        python = _python(function, structure, shapes, tuple(x.shape for x in arrays))
+        return None if python is None else python(*_numbers(leaves), *_numbers(arrays))
     return None
-
-
-def _without_static(function: Callable[..., Any], *arguments: Any) -> Any:
-    return function(*arguments)
 
 
 def evaluate_anyhow(function: Callable[..., Any], static: Any, fixed: Any, *arrays: Any) -> Any:
@@ -205,10 +191,19 @@ def evaluate_anyhow(function: Callable[..., Any], static: Any, fixed: Any, *arra
 
 
 @cached_with_refusals
+def _python(function: Callable[..., Any], structure: Any, leaves: Any, row: Any) -> Any:
+    return in_python(_translated(function, structure, leaves, row))
+
+
+@cached_with_refusals
 def _program(
     function: Callable[..., Any], static: Any, structure: Any, leaves: Any, row: Any
-) -> tuple[Program, Table, Callable[..., tuple[Any, ...]] | None]:
+) -> tuple[Program, Table]:
+    made = _translated(functools.partial(function, static), structure, leaves, row)
+    return made, Table(made.shape)
+
+
+def _translated(function: Callable[..., Any], structure: Any, leaves: Any, row: Any) -> Program:
     fixed = jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(s, float) for s in leaves])
     values = tuple(jax.ShapeDtypeStruct(s, float) for s in row)
-    made = translate(lambda fixed, values: function(static, fixed, *values), fixed, values, expand=False)
-    return made, Table(made.shape), in_python(made)
+    return translate(lambda fixed, values: function(fixed, *values), fixed, values, expand=False)
