@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
 MARKERS = "osD^vP*X<>hd"
 SHOWN = (
-    "noslip EnergyCollocation(4)", "noslip EnergyCollocation(6)",
+    "noslip EnergyCollocation(4)", "noslip EnergyCollocation(6, nodes=6)",
     "noslip Composition(SemiImplicitDLA, kahan_li8)", "noslip DiscreteGradient",
     "scipy DOP853", "scipy Radau", "scikit-sundae IDA", "solve_dae BDF", "pydy LSODA",
     "diffrax Dopri8", "diffrax Kvaerno5", "heyoka Taylor",
