@@ -26,6 +26,7 @@ SYSTEMS = {
     "rolling_disk_on_incline": "Integrable and reversible.",
     "chaplygin_sleigh": "Integrable; every motion tends to a straight line.",
     "suslov": "Every motion tends to a steady rotation.",
+    "veselova": "Integrable and reversible; in another time Hamiltonian on its base, of Chaplygin's kind.",
 }
 """What is measured by default, and what kind of motion it is. Reversible, in the sense of Modin and Verdier,
 means that a map which reverses time takes the set on which the motion runs to itself."""
@@ -128,7 +129,8 @@ def as_markdown(scores: Iterable[Score]) -> str:
         rows = [*title, f"| method | {' | '.join(COLUMNS)} |", "|---" * (len(COLUMNS) + 1) + "|"]
         for s in (s for s in scores if s.system == name):
             if s.note:
-                rows.append(f"| `{s.method}` | {s.note}" + " |" * len(COLUMNS))
+                note = s.note.replace("|", "\\|")
+                rows.append(f"| `{s.method}` | {note}" + " |" * len(COLUMNS))
                 continue
             small = [s.energy, s.drift, s.first_integrals, s.constraint]
             cells = ["-" if x is None else f"{x:.0e}" for x in small]
