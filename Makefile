@@ -9,10 +9,10 @@ demo: $(STAMP)
 	$(BIN)/python examples/demo.py
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-all: $(STAMP)
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m ""
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m ""
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .

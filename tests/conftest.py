@@ -21,6 +21,9 @@ if version("jaxlib").startswith("0.10."):
 import jax.numpy as jnp
 
 from noslip import System
+from noslip.engine import native
+
+native.OPTIMIZE = 0  # the bits are the same, which the tests of the engine see at the users' level
 
 
 def pytest_addoption(parser):

@@ -12,7 +12,7 @@ from jax import Array, lax
 
 from noslip._pytree import pytree
 from noslip.integrators._base import Integrator, Sum
-from noslip.integrators._solve import Status
+from noslip.integrators._solve import Status, without_derivatives
 from noslip.system import System
 
 TURN = 6.283185307179586  # 2 pi rounded to a double ...
@@ -170,12 +170,14 @@ def advance(
     def running(c: Carry) -> Array:
         return c.interval.status == Status.SOLVED
 
+    def step(carry: Carry) -> Carry:
+        with without_derivatives():
+            return _step(system, integrator, carry, h)
+
     def to_next_save(loop: tuple[Carry, Row, Array]) -> tuple[Carry, Row, Array]:
         carry, rows, count = loop
         target = jnp.minimum((carry.step // every + 1) * every, stop)
-        carry = lax.while_loop(
-            lambda c: (c.step < target) & running(c), lambda c: _step(system, integrator, c, h), carry
-        )
+        carry = lax.while_loop(lambda c: (c.step < target) & running(c), step, carry)
         row, fresh = save(system, integrator, carry)
         rows = jax.tree.map(lambda all_, one: all_.at[count].set(one), rows, row)
         due = (carry.step % every == 0) | (carry.step == last) | ~running(carry)

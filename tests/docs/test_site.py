@@ -15,8 +15,6 @@ import pytest
 
 from noslip import integrators, studies, systems
 
-pytestmark = pytest.mark.xdist_group("site")  # one worker builds it for all
-
 ROOT = Path(__file__).parents[2]
 LOADED = {("link", "href"), ("script", "src"), ("img", "src"), ("iframe", "src"), ("source", "src")}
 SOURCE = re.compile(r"\\[(\[)\]]|\\(?:frac|dot|left|begin|mu|lambda|partial)\b|\$\$|arithmatex")

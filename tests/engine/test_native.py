@@ -9,6 +9,7 @@ import pytest
 
 from noslip import SolveFailed, System, integrators, simulate, systems
 from noslip.engine import native, native_loop
+from noslip.integrators.discrete_gradient import DiscreteGradient
 from noslip.integrators.runge_kutta4 import RungeKutta4
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
 from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic
@@ -165,3 +166,14 @@ def test_without_llvmlite_there_is_one_sentence(monkeypatch):
     system, (q0, v0) = gearbox.system(), gearbox.typical_state()
     with pytest.raises(ValueError, match="needs the package llvmlite"):
         simulate(system, RungeKutta4(), q0, v0, step_size=0.05, steps=2, backend="native")
+
+
+def test_optimisations_change_no_bit(monkeypatch):
+    system, (q0, v0) = gearbox.system(), gearbox.typical_state()
+    runs = []
+    for level in (1, 0, 3):
+        monkeypatch.setattr(native, "OPTIMIZE", level)
+        native_loop._loop_of.cache_clear()
+        runs.append(simulate(system, DiscreteGradient(), q0, v0, step_size=0.1, steps=300))
+    native_loop._loop_of.cache_clear()
+    assert runs[0] == runs[1] == runs[2]

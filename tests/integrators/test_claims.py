@@ -30,20 +30,8 @@ THE_REST = [(v, name) for v in VARIANTS for name in NAMES if (v, name) not in TE
 ON_D = [(v, name) for v in THREE[:2] for name in NAMES if systems.find(name).system().kind == "linear"]
 
 
-def together(pairs, group):
-    """Tests of one group share a worker, and so its compiled code."""
-    return [
-        pytest.param(*pair, marks=pytest.mark.xdist_group(group(*pair)), id="-".join(map(str, pair)))
-        for pair in pairs
-    ]
-
-
-def by_variant(variant, *_):
-    return str(variant)
-
-
-def by_pair(variant, name):
-    return str(variant) if name in claims.telling(variant) else f"{variant} {name}"
+def named(pairs):
+    return [pytest.param(*pair, id="-".join(map(str, pair))) for pair in pairs]
 
 
 def case(variant, name):
@@ -53,25 +41,25 @@ def case(variant, name):
     return made
 
 
-@pytest.mark.parametrize("variant", together([(v,) for v in VARIANTS], by_variant))
+@pytest.mark.parametrize("variant", named([(v,) for v in VARIANTS]))
 def test_the_contract_holds(variant):
     claims.check_contract(variant)
 
 
-@pytest.mark.parametrize(("variant", "name"), together(TELLING + EACH_SYSTEM, by_pair))
+@pytest.mark.parametrize(("variant", "name"), named(TELLING + EACH_SYSTEM))
 def test_order_and_promises(variant, name):
     claims.check_order(variant, case(variant, name))
     claims.check_promises(variant, case(variant, name))
 
 
 @pytest.mark.all_pairs
-@pytest.mark.parametrize(("variant", "name"), together(THE_REST, by_pair))
+@pytest.mark.parametrize(("variant", "name"), named(THE_REST))
 def test_order_and_promises_of_the_rest(variant, name):
     claims.check_order(variant, case(variant, name))
     claims.check_promises(variant, case(variant, name))
 
 
-@pytest.mark.parametrize("variant", together([(v,) for v in FIRST], by_variant))
+@pytest.mark.parametrize("variant", named([(v,) for v in FIRST]))
 def test_promises_not_made_are_seen_broken(variant):
     claims.check_absent_promises(variant, claims.telling_cases(variant))
 
@@ -92,7 +80,7 @@ def test_only_the_methods_that_say_so_are_symplectic_in_the_reduced_phase_space(
     assert found < claims.HELD or found > claims.BROKEN
 
 
-@pytest.mark.parametrize(("variant", "name"), together(ON_D, by_pair))
+@pytest.mark.parametrize(("variant", "name"), named(ON_D))
 def test_constraint_at_round_off_over_1e5_steps(variant, name):
     module = systems.find(name)
     start = module.typical_state()

@@ -18,7 +18,7 @@ from jax import Array
 from noslip import _loop
 from noslip._pytree import pytree
 from noslip.integrators._base import Integrator
-from noslip.integrators._solve import Status
+from noslip.integrators._solve import Status, without_derivatives
 from noslip.system import System
 
 Watch = tuple[tuple[str, Any, tuple[str, ...]], ...]  # name, function, statistics
@@ -67,10 +67,12 @@ class Member:
         return _loop.strong(sums)
 
     def step(self, fixed: Any, carry: _loop.Carry) -> tuple[_loop.Carry, Array]:
-        return _loop.step_or_stay(fixed[0], self.integrator, carry, fixed[1])
+        with without_derivatives():
+            return _loop.step_or_stay(fixed[0], self.integrator, carry, fixed[1])
 
     def step_regardless(self, fixed: Any, carry: _loop.Carry) -> _loop.Carry:
-        return _loop.step_regardless(fixed[0], self.integrator, carry, fixed[1])
+        with without_derivatives():
+            return _loop.step_regardless(fixed[0], self.integrator, carry, fixed[1])
 
     def after(self, fixed: Any, full: Full) -> dict[str, dict[str, Array]]:
         """The sums with the new state in them, unless the member has failed."""

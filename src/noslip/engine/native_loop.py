@@ -16,7 +16,7 @@ from noslip.engine.lower import translate
 from noslip.engine.program import CannotTranslate, TooLarge, cached_with_refusals
 from noslip.engine.table import Table
 from noslip.integrators._base import Integrator
-from noslip.integrators._solve import Status
+from noslip.integrators._solve import Status, without_derivatives
 from noslip.system import System
 
 CAPACITY = 8192  # rows of one trajectory that one call can save
@@ -49,7 +49,8 @@ class Loop:
             return _loop.first_state(fixed[0], integrator, q, v, t, fixed[1])
 
         def step(fixed: Any, carry: _loop.Carry) -> Any:
-            return _loop.step_or_stay(fixed[0], integrator, carry, fixed[1])
+            with without_derivatives():
+                return _loop.step_or_stay(fixed[0], integrator, carry, fixed[1])
 
         def save(fixed: Any, carry: _loop.Carry) -> Any:
             return _loop.save(fixed[0], integrator, carry)
@@ -105,8 +106,7 @@ class NativeRunner:
         self.carries, self.rows = tables["carry"], tables["row"]
         self.step_size(h)
         initial = tables["initial"].pack((q, v, t), 1, 1)
-        both = tables["carry and row"]
-        out = np.zeros((1, both.slots, 1), np.int64)
+        out = np.zeros((1, tables["carry and row"].slots, 1), np.int64)
         self.loop.function("start", 1)(self.fixed, initial, out, 1)
         self.carry = np.ascontiguousarray(out[:, : self.carries.slots])
         self.first = out[:, None, self.carries.slots :]

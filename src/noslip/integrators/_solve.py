@@ -10,8 +10,10 @@ Derivatives come from the implicit function theorem, not from the iteration.
 
 from __future__ import annotations
 
+import contextlib
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
@@ -19,6 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from jax.extend.core import get_opaque_trace_state
 from jax.flatten_util import ravel_pytree
 
 from noslip._pytree import pytree
@@ -99,6 +102,20 @@ def iterate(
     return _root(function, lambda F: lambda x: x - F(x), method, guess, scale)
 
 
+_not_differentiated: ContextVar[Any] = ContextVar("not differentiated", default=None)
+
+
+@contextlib.contextmanager
+def without_derivatives() -> Iterator[None]:
+    """For loops that nobody differentiates: solves that are traced directly in here, not under a further
+    transformation, come without the derivatives of the implicit function theorem, half of their tracing."""
+    token = _not_differentiated.set(get_opaque_trace_state())
+    try:
+        yield
+    finally:
+        _not_differentiated.reset(token)
+
+
 def _root(
     function: Callable[[Any], Any],
     equation: Callable[[Callable[[Array], Array]], Callable[[Array], Array]],
@@ -113,6 +130,10 @@ def _root(
 
     def flat(x: Array) -> Array:
         return ravel_pytree(function(unravel(x)))[0]
+
+    if get_opaque_trace_state() == _not_differentiated.get():
+        x, record = method(flat, x0, sizes)
+        return unravel(x), _whole_counts(record)
 
     def linear_solve(f: Callable[[Array], Array], y: Array) -> Array:
         return linear.inverse(jax.jacfwd(f)(jnp.zeros_like(y))) @ y
