@@ -67,7 +67,7 @@ class Row:
 
 def joined(parts: list[Row]) -> Row:
     """The rows of several calls."""
-    return jax.tree.map(lambda *x: np.concatenate(x), *parts)
+    return parts[0] if len(parts) == 1 else jax.tree.map(lambda *x: np.concatenate(x), *parts)
 
 
 def _wrap(system: System, state: Any, turns: Array) -> tuple[Any, Array]:

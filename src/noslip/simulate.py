@@ -192,17 +192,22 @@ class _CompiledRunner:
 
 def _drive(runner: Any, steps: int, every: int, progress: bool | Progress | None) -> tuple[_loop.Row, bool]:
     """Call the runner until the end, in pieces of about SECONDS_PER_CALL."""
-    parts = [runner.first]
+    parts, joined = [runner.first], []
     done, piece, failed = 0, runner.first_piece, False
     with Meter(progress, steps) as show, Interruption(steps > runner.brief) as interruption:
         while done < steps and not failed and not interruption.asked:
             began, before = time.perf_counter(), done
             rows, done, failed = runner.to(min(done + piece, steps), steps, every)
             parts.append(rows)
+            if done < steps:  # while they are in the cache; a short run is joined once
+                joined.append(runner.join(parts))
+                parts = []
             show(done, steps)
             rate = (done - before) / (time.perf_counter() - began)
             piece = max(1, min(8 * piece, int(rate * SECONDS_PER_CALL) + 1))
-    return runner.join(parts), interruption.asked and done < steps
+    if parts:
+        joined.append(runner.join(parts))
+    return _loop.joined(joined), interruption.asked and done < steps
 
 
 def _merge_failed_row(rows: _loop.Row) -> _loop.Row:

@@ -125,9 +125,8 @@ class NativeRunner:
         self.carry, self.reached = self.carries.pack(carry, 1, 1), int(carry.step)
 
     def join(self, parts: list[np.ndarray]) -> _loop.Row:
-        """The rows of several calls. The list is emptied: memory holds a long run twice, not thrice."""
-        together = np.concatenate(parts, axis=1)
-        parts.clear()
+        """The rows of several calls."""
+        together = np.concatenate(parts, axis=1) if len(parts) > 1 else parts[0]
         return self.rows.split_bits(together.reshape(-1, self.rows.slots))
 
     def to(self, stop: int, last: int, every: int) -> tuple[np.ndarray, int, bool]:
