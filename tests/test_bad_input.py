@@ -163,6 +163,20 @@ def test_the_quick_look_at_a_matrix_never_takes_a_singular_one(n):
     assert not _inputs._surely_regular([np.nan] * n**2, n)
 
 
+def test_a_constraint_that_is_nan_in_its_second_component_is_refused():
+    def drift(q, p):
+        return jnp.array([0.0, jnp.sqrt(q[2]) - 1.0])
+
+    system = System(
+        lambda q, v, p: 0.5 * jnp.dot(v, v),
+        coordinates=("x", "y", "z"),
+        one_forms=lambda q, p: jnp.eye(2, 3),
+        drift=drift,
+    )
+    with pytest.raises(ValueError, match="`v0` must satisfy the constraint"):
+        simulate(system, RungeKutta4(), [0.0, 0.0, -1.0], [0.0, 0.0, 1.0], step_size=0.1, steps=2)
+
+
 def test_what_is_not_a_system_is_refused():
     with pytest.raises(TypeError, match="`system` must be a System, but 'particle' was provided"):
         simulate("particle", RungeKutta4(), [0.0], [0.0], step_size=0.1, steps=1)

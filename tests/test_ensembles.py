@@ -9,6 +9,7 @@ import noslip
 from noslip import Observable, SolveFailed, ensemble, simulate
 from noslip.engine.members import Inputs, Member
 from noslip.engine.runners import GpuMembers, NativeMembers, XlaMembers
+from noslip.integrators._solve import Status
 from noslip.integrators.reference_flow import ReferenceFlow
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
 from noslip.systems import gearbox, nonholonomic_particle, quartic
@@ -133,22 +134,36 @@ def test_the_kernel_of_the_gpu_backend_agrees_in_interpreted_form():
     np.testing.assert_allclose(*sums, rtol=0, atol=1e-14)
 
 
-def test_a_member_that_fails_in_the_kernel_is_run_again(monkeypatch):
+def test_members_that_fail_in_the_kernel_are_run_again():
+    """Twenty of thirty, with states and parameters of their own; three of them fail for good, in turn."""
     system, (q0, v0) = nonholonomic_particle.system(), nonholonomic_particle.typical_state()
-    inputs = Inputs(system, {}, 0.1, (np.stack([q0] * 3), np.stack([v0] * 3), np.float64(0)), 3)
+    q = np.asarray(q0) + 0.01 * np.arange(30)[:, None]
+    v = np.asarray(jax.vmap(system.project_velocity)(q, np.tile(v0, (30, 1))))
+    inputs = Inputs(system, {"k": np.linspace(0.5, 1.5, 30)}, 0.1, (q, v, np.float64(0)), 30)
     member = Member(SemiImplicitDLA(), ())
     kernel, reference = GpuMembers(member, inputs, interpret=True), XlaMembers(member, inputs)
-    true_kernel = kernel.kernel
+    true_kernel, broken = kernel.kernel, np.arange(30)[np.arange(30) % 3 != 1]
 
-    def breaks_the_second(*args):
+    def breaks_many(*args):
         numbers, counts = true_kernel(*args)
-        return numbers.at[:, 1].set(jnp.nan), counts.at[-2, 1].set(1)  # the status is the last but one
+        return numbers.at[:, broken].set(jnp.nan), counts.at[-2, broken].set(1)  # the status
 
-    kernel.kernel = breaks_the_second
-    kernel.to(5)
-    reference.to(5)
-    np.testing.assert_allclose(kernel.row().q, reference.row().q, rtol=0, atol=1e-14)
-    assert not np.any(kernel.final().carry.interval.status)
+    kernel.kernel = breaks_many
+    kernel.grain = 2
+    for stop, lost in ((3, 6), (7, 7), (9, 29)):
+        kernel.to(stop)
+        reference.to(stop)
+        for runner in (kernel, reference):  # from here on a member counts as failed
+            full = jax.tree.map(np.array, runner.final())
+            full.carry.interval.status[lost] = Status.NOT_CONVERGED
+            runner.resume(full, stop)
+    kernel.to(12)
+    reference.to(12)
+    found, expected = kernel.final(), reference.final()
+    np.testing.assert_array_equal(found.carry.step, expected.carry.step)
+    assert sorted(set(found.carry.step.tolist())) == [3, 7, 9, 12]
+    np.testing.assert_array_equal(np.flatnonzero(found.carry.interval.status), [6, 7, 29])
+    np.testing.assert_allclose(found.carry.state.q.value, expected.carry.state.q.value, rtol=0, atol=1e-13)
 
 
 @pytest.mark.parametrize(

@@ -159,11 +159,8 @@ def _surely_admissible(system: System, q: np.ndarray, v: np.ndarray) -> bool:
     if n > 6 or (numbers := evaluate_state(_mass_and_gram_matrix_and_phi, system, q, v)) is None:
         return False
     mass, gram, phi = numbers[: n * n], numbers[n * n : n * n + m * m], numbers[n * n + m * m :]
-    return (
-        _surely_regular(mass, n)
-        and _surely_regular(gram, m)
-        and max(map(abs, phi)) <= ADMISSIBLE * (1 + math.hypot(*v))
-    )
+    allowed = ADMISSIBLE * (1 + math.hypot(*v))
+    return _surely_regular(mass, n) and _surely_regular(gram, m) and all(abs(x) <= allowed for x in phi)
 
 
 def _mass_and_gram_matrix_and_phi(system: System, q: Array, v: Array) -> tuple[Array, Array, Array]:

@@ -165,7 +165,7 @@ class _CompiledRunner:
     def __init__(self, system: System, integrator: Integrator, q: Array, v: Array, t: Array, h: Array):
         self.system, self.integrator, self.h = system, integrator, h
         self.carry, first = _loop.start(system, integrator, q, v, t, h)
-        self.first = jax.tree.map(lambda x: np.asarray(x)[None], first)
+        self.first = jax.tree.map(lambda x: np.array(x)[None], first)
 
     def step_size(self, h: Any) -> None:
         """Go on with another step, say backwards."""
@@ -245,7 +245,7 @@ def _result(
         energy=rows.energy,
         energy_scale=rows.energy_scale,
         constraint_residual=rows.constraint,
-        first_integrals={name: rows.first_integrals[name] for name in system.first_integrals},
+        first_integrals=_first_integrals(system, rows),
         report=Report(**vars(rows.interval)),
         q0=xp.asarray(q0),
         v0=xp.asarray(v0),
@@ -253,12 +253,21 @@ def _result(
     )
 
 
+def _first_integrals(system: System, rows: _loop.Row) -> dict[str, Any]:
+    """Those of the rows; one that has no scalar form is not in rows of native code."""
+    found: dict[str, Any] = dict(rows.first_integrals)
+    for name, integral in system.first_integrals.items():
+        if name not in found:
+            each = jax.jit(jax.vmap(lambda q, v, f=integral: f(q, v, system.parameters)))
+            found[name] = np.array(each(rows.q, rows.v), float)
+    return {name: found[name] for name in system.first_integrals}
+
+
 def run_info(
     system: System, integrator: Integrator, t0: Any, h: Any, steps: int, every: int, backend: str
 ) -> RunInfo:
     """What is run, for the record."""
     leaves, structure, shapes = anatomy(system)
-    concrete = not has_tracers(h, t0, leaves)
     multiplier_source, source = _facts(integrator, structure, shapes)
     return RunInfo(
         integrator=type(integrator).__name__,
@@ -272,7 +281,7 @@ def run_info(
         backend=backend,
         multiplier_source=multiplier_source,
         angles=system.angles,
-        source=source if concrete else "",
+        source="" if has_tracers(leaves) else source,
         arguments=dict(system.parameters),
         versions=versions(),
     )

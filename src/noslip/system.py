@@ -126,6 +126,12 @@ class System:
         _, static = self.tree_flatten()
         return self.tree_unflatten(static, (values,))
 
+    def without_first_integrals(self) -> Self:
+        """The same motion with nothing declared about it."""
+        _, static = self.tree_flatten()
+        bare = tuple((name, () if name == "first_integrals" else value) for name, value in static)
+        return self.tree_unflatten(bare, (dict(self.parameters),))
+
     # ---- shapes and kinds -------------------------------------------------------------------------
     @property
     def n(self) -> int:

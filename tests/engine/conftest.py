@@ -10,7 +10,7 @@ def forget_compiled_code():
     runners._native_code.cache_clear()
 
 
-@pytest.fixture(scope="package", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def optimisations_of_users():
     quick, native.OPTIMIZE = native.OPTIMIZE, 1
     forget_compiled_code()

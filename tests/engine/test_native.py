@@ -177,3 +177,23 @@ def test_optimisations_change_no_bit(monkeypatch):
         runs.append(simulate(system, DiscreteGradient(), q0, v0, step_size=0.1, steps=300))
     native_loop._loop_of.cache_clear()
     assert runs[0] == runs[1] == runs[2]
+
+
+def test_a_first_integral_without_scalar_form_does_not_cost_native_code():
+    def integral(q, v, p):
+        return jax.scipy.special.gammaln(2.0 + v[1] ** 2)
+
+    given = gearbox.system()
+    system = System(
+        given.lagrangian,
+        coordinates=given.coordinates,
+        one_forms=given.one_forms,
+        parameters=given.parameters,
+        first_integrals={"gamma": integral, "square": lambda q, v, p: v[2] ** 2},
+    )
+    run = simulate(system, RungeKutta4(), *gearbox.typical_state(), step_size=0.1, steps=5)
+    assert run.backend == "native"
+    assert list(run.first_integrals) == ["gamma", "square"]
+    expected = [integral(q, v, None) for q, v in zip(run.q, run.v, strict=True)]
+    np.testing.assert_allclose(run.first_integrals["gamma"], expected, rtol=1e-14)
+    np.testing.assert_allclose(run.first_integrals["square"], run.v[:, 2] ** 2, rtol=1e-14)

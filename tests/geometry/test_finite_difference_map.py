@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 
 from noslip import System, diagnostics, simulate
 from noslip._dependence import depends_on
-from noslip.diagnostics.reversibility import _travel
+from noslip.diagnostics.reversibility import travelled
 from noslip.geometry.finite_difference_map import RhoBeta, RhoFunctions
 from noslip.integrators.discrete_lagrange_dalembert import DiscreteLagrangeDAlembert
 from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic
@@ -102,9 +102,9 @@ def test_other_maps_keep_the_constraint_and_have_the_order_of_their_symmetry(sle
 
 @pytest.mark.slow
 def test_the_method_of_the_adjoint_map_is_the_adjoint_method(sleigh):
-    there = _travel(sleigh.system, VelocityNonholonomic(rho=ONE_SIDED), sleigh.q0, sleigh.v0, 0.0, H, 1)
+    there = travelled(sleigh.system, VelocityNonholonomic(rho=ONE_SIDED), sleigh.q0, sleigh.v0, 0.0, H, 1)
     adjoint = ONE_SIDED.adjoint()
-    back = _travel(sleigh.system, VelocityNonholonomic(rho=adjoint), *there, H, -H, 1)
+    back = travelled(sleigh.system, VelocityNonholonomic(rho=adjoint), *there, H, -H, 1)
     assert_allclose(back[0], sleigh.q0, rtol=0, atol=1e-14)
     assert_allclose(back[1], sleigh.v0, rtol=0, atol=1e-14)
     assert adjoint.adjoint() == ONE_SIDED

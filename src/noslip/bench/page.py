@@ -93,7 +93,7 @@ def goals(results: dict[str, Any]) -> str:
         row, drawn = gpu["rows"][0], gpu["sampling seconds"]
         told = f"{row['members']} members: {row['seconds']:.1f} s, and {drawn:.1f} s to draw the states"
     met = _yes(gpu["rows"][0]["seconds"] + gpu["sampling seconds"] < 60) if gpu else ""
-    lines.append(f"| CFHM's variance with 1e6 members on a GPU within a minute | {told} | {met} |")
+    lines.append(f"| CFHM's variance (SI-DLA) with 1e6 members on a GPU within a minute | {told} | {met} |")
     return "\n".join(lines)
 
 

@@ -90,8 +90,15 @@ def loop_of(system: System, integrator: Integrator) -> Loop:
 
 @cached_with_refusals
 def _loop_of(structure: Any, leaf_shapes: tuple[Any, ...], integrator: Integrator) -> Loop:
-    leaves = [jax.ShapeDtypeStruct(s, float) for s in leaf_shapes]
-    return Loop(jax.tree.unflatten(structure, leaves), integrator)
+    system = jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(s, float) for s in leaf_shapes])
+    try:
+        return Loop(system, integrator)
+    except TooLarge:
+        raise
+    except CannotTranslate:  # of a first integral that has no scalar form, or of the step
+        if not system.first_integrals:
+            raise
+        return Loop(system.without_first_integrals(), integrator)
 
 
 class NativeRunner:

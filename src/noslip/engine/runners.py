@@ -254,6 +254,7 @@ class GpuMembers:
 
         given = [SHARED if axis is None else OVER_MEMBERS for axis in axes]
         self.advance = in_shares(advance, self.xla.mesh, (given, OVER_MEMBERS, SHARED))
+        self.dead = np.zeros(len(self.xla.full.carry.step), bool)  # failed for good
 
     @property
     def reached(self) -> int:
@@ -268,21 +269,24 @@ class GpuMembers:
 
         before = self.xla.full
         with gpu.quiet():
-            self.xla.full = jax.block_until_ready(self.advance(self.xla.leaves, before, stop - self.reached))
-        self.xla.reached = stop
-        failed = np.asarray(self.xla.full.carry.interval.status) != Status.SOLVED
-        if failed.any():
-            self._rerun(before, np.flatnonzero(failed), stop)
+            full = jax.block_until_ready(self.advance(self.xla.leaves, before, stop - self.reached))
+        failed = np.asarray(full.carry.interval.status) != Status.SOLVED
+        if self.dead.any():
+            full = _kept(full, before, self.dead)
+        if len(again := np.flatnonzero(failed & ~self.dead)):
+            full = self._rerun(full, before, again, stop)
+        self.xla.full, self.xla.reached = full, stop
 
-    def _rerun(self, before: Full, failed: np.ndarray, stop: int) -> None:
-        """Run these members again from `before`; one that had failed already stays as it was.
+    def _rerun(self, full: Full, before: Full, failed: np.ndarray, stop: int) -> Full:
+        """`full` with these members run again from `before`.
 
-        There are few of them: on a CPU, where a step of a few members takes microseconds and not the time to
-        launch its many operations on a GPU. Their number is rounded up to 16, 256, ..., each compiled once.
+        A few of them run on a CPU, where a step takes microseconds and not the time to launch its many
+        operations on a GPU; more than 1024 stay here. Their number is rounded up to 16, 64, ..., each of
+        which is compiled once.
         """
         size = 16
         while size < len(failed):
-            size *= 16
+            size *= 4
         padded = np.resize(failed, size)
         varying = [axis is not None for axis in self.xla.axes]
         own = [x for x, varies in zip(self.xla.leaves, varying, strict=True) if varies]
@@ -292,9 +296,10 @@ class GpuMembers:
             next(parts) if varies else np.asarray(x)
             for x, varies in zip(self.xla.leaves, varying, strict=True)
         ]
-        with jax.default_device(jax.local_devices(backend="cpu")[0]):
+        with jax.default_device(jax.local_devices(backend="cpu" if size <= 1024 else None)[0]):
             done = jax.device_get(self.xla.code.advance_anywhere(leaves, state, np.int64(stop)))
-        self.xla.full = _put_back(self.xla.full, padded, done)
+        self.dead[failed] = done.carry.interval.status[: len(failed)] != Status.SOLVED
+        return _put_back(full, padded, done)
 
     def row(self) -> Row:
         return self.xla.row()
@@ -304,11 +309,19 @@ class GpuMembers:
 
     def resume(self, full: Full, reached: int) -> None:
         self.xla.resume(full, reached)
+        self.dead = np.asarray(self.xla.full.carry.interval.status) != Status.SOLVED
 
 
 @jax.jit
 def _taken(tree: Any, which: Array) -> Any:
     return jax.tree.map(lambda x: x[which], tree)
+
+
+@jax.jit
+def _kept(new: Any, old: Any, which: Array) -> Any:
+    return jax.tree.map(
+        lambda a, b: jnp.where(which.reshape(which.shape + (1,) * (a.ndim - 1)), b, a), new, old
+    )
 
 
 @jax.jit
