@@ -42,15 +42,15 @@ def nonholonomic_momentum(
     """The momentum map of the translations that leave the system as it is, restricted to D, along a run.
 
     It is not constant: J_{k+1} - J_k = D2 L_d(q_k, q_{k+1}) . (xi(q_{k+1}) - xi(q_k)) is the discrete
-    nonholonomic momentum equation (FBO section 2.2). None where D has no direction along cyclic coordinates.
-    The run must hold every step.
+    nonholonomic momentum equation (FBO section 2.2). None where D has no direction along cyclic coordinates,
+    and for nonlinear constraints, whose reactions depend on the velocity. The run must hold every step.
     """
     if run.info.save_every != 1:
         raise ValueError(f"the run must hold every step, but save_every = {run.info.save_every} was used")
     system = system.with_parameters(run.info.parameters)
     cyclic = cyclic_coordinates(system)
     columns = [system.index(name) for name in cyclic]
-    if len(columns) <= system.m:
+    if len(columns) <= system.m or system.kind == "nonlinear":
         return None
     h = np.full(len(run.q) - 1, run.info.step_size)
     p = evaluate_anyhow(_arriving_momentum, integrator, system, run.q[:-1], run.q[1:], h)
