@@ -288,14 +288,10 @@ class GpuMembers:
         while size < len(failed):
             size *= 4
         padded = np.resize(failed, size)
-        varying = [axis is not None for axis in self.xla.axes]
-        own = [x for x, varies in zip(self.xla.leaves, varying, strict=True) if varies]
-        own, state = jax.device_get(_taken((own, before), padded))
-        parts = iter(own)
-        leaves = [
-            next(parts) if varies else np.asarray(x)
-            for x, varies in zip(self.xla.leaves, varying, strict=True)
-        ]
+        all_leaves = self.xla.leaves
+        varying = {k: all_leaves[k] for k, axis in enumerate(self.xla.axes) if axis is not None}
+        own, state = jax.device_get(_taken((varying, before), padded))
+        leaves = [own[k] if k in own else np.asarray(x) for k, x in enumerate(all_leaves)]
         with jax.default_device(jax.local_devices(backend="cpu" if size <= 1024 else None)[0]):
             done = jax.device_get(self.xla.code.advance_anywhere(leaves, state, np.int64(stop)))
         self.dead[failed] = done.carry.interval.status[: len(failed)] != Status.SOLVED
