@@ -11,7 +11,7 @@ the energy is not constant, but its balance must close.
 import jax.numpy as jnp
 
 from noslip import System, simulate
-from noslip.diagnostics.conservation import energy_balance, energy_error
+from noslip.analysis.conservation import energy_balance, energy_error
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
 
 

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from noslip import Trajectory, simulate
-from noslip.diagnostics.conservation import constraint_error, energy_error
+from noslip.analysis.conservation import constraint_error, energy_error
 from noslip.integrators.reference_flow import ReferenceFlow
 from noslip.integrators.runge_kutta4 import RungeKutta4
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA

@@ -21,7 +21,7 @@ if version("jaxlib").startswith("0.10."):
 import jax.numpy as jnp
 
 from noslip import System
-from noslip.engine import native
+from noslip.engine.backends import native
 
 native.OPTIMIZE = 0  # the bits are the same, which the tests of the engine see at the users' level
 
@@ -34,8 +34,8 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     if config.getoption("--xla"):
-        from noslip.engine import native_loop
         from noslip.engine.program import TooLarge
+        from noslip.run import one_native as native_loop
 
         def never(system):
             raise TooLarge("the tests were told to use XLA")

@@ -5,11 +5,12 @@ import numpy as np
 import pytest
 
 import noslip
-from noslip import System, _inputs, simulate
+from noslip import System, simulate
 from noslip.integrators import find as find_integrator
 from noslip.integrators.discrete_lagrange_dalembert import DiscreteLagrangeDAlembert
 from noslip.integrators.runge_kutta4 import RungeKutta4
 from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic
+from noslip.run import arguments as _inputs
 from noslip.systems import find as find_system
 from noslip.systems import quartic
 

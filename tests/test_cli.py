@@ -15,9 +15,9 @@ from typer.testing import CliRunner, Result
 
 import noslip
 from noslip.cli import app
-from noslip.engine.native_loop import NativeRunner
 from noslip.integrators import discover as integrators
 from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic
+from noslip.run.one_native import NativeRunner
 from noslip.simulate import simulate
 from noslip.systems import chaplygin_sleigh
 from noslip.systems import discover as systems
@@ -72,7 +72,7 @@ READY_CHILD = """
 import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from noslip.cli import main
-from noslip.engine.native_loop import NativeRunner
+from noslip.run.one_native import NativeRunner
 to, calls = NativeRunner.to, []
 def counting(*arguments):
     calls.append(arguments)

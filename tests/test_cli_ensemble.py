@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
-from noslip import Ensemble, _store, ensemble
+from noslip import Ensemble, ensemble
 from noslip.cli import app
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
+from noslip.run import store as _store
 from noslip.sampling import Ball, on_energy_shell
 from noslip.systems import nonholonomic_particle
 

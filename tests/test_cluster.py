@@ -68,8 +68,8 @@ import json, sys
 import jax, numpy as np
 import noslip
 from noslip import ensemble
-from noslip.engine.members import Inputs, Member
-from noslip.engine.runners import GpuMembers
+from noslip.run.member import Inputs, Member
+from noslip.run.many import GpuMembers
 from noslip.integrators.runge_kutta4 import RungeKutta4
 from noslip.systems import gearbox
 q0, v0 = (np.asarray(x) for x in gearbox.typical_state())

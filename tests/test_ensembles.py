@@ -7,11 +7,11 @@ import pytest
 
 import noslip
 from noslip import Observable, SolveFailed, ensemble, simulate
-from noslip.engine.members import Inputs, Member
-from noslip.engine.runners import GpuMembers, NativeMembers, XlaMembers
-from noslip.integrators._solve import Status
 from noslip.integrators.reference_flow import ReferenceFlow
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
+from noslip.integrators.solve import Status
+from noslip.run.many import GpuMembers, NativeMembers, XlaMembers
+from noslip.run.member import Inputs, Member
 from noslip.systems import gearbox, nonholonomic_particle, quartic
 
 pytestmark = pytest.mark.native

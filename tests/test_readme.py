@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import noslip
 from noslip.cli import app
-from noslip.integrators._base import VOCABULARY
+from noslip.integrators.base import VOCABULARY
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -40,7 +40,7 @@ def test_the_page_of_energies_shows_what_was_measured() -> None:
 
 
 def test_the_scoreboard_shows_what_was_measured() -> None:
-    from noslip.diagnostics.scoreboard import Score, as_markdown
+    from noslip.analysis.scoreboard import Score, as_markdown
 
     measured = json.loads((ROOT / "docs" / "measured" / "scoreboard.json").read_text())
     scores = [Score(**row) for row in measured["rows"]]

@@ -11,8 +11,8 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from noslip import simulate
+from noslip.analysis import measured_order
 from noslip.cli import app
-from noslip.diagnostics import measured_order
 from noslip.integrators.runge_kutta4 import RungeKutta4
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
 from noslip.plots.animation import animate, catalogue_picture

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from noslip import Ensemble, Interrupted, Observable, SolveFailed, ensemble
-from noslip import _store as store_module
-from noslip import _store_layout as layout_module
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
 from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic
+from noslip.run import store as store_module
+from noslip.run import store_layout as layout_module
 from noslip.systems import gearbox, quartic
 
 pytest.importorskip("zarr")

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from noslip import integrators, studies, systems
-from noslip.integrators._base import VOCABULARY, Integrator
+from noslip.integrators.base import VOCABULARY, Integrator
 from noslip.studies._base import explanation, title
 from noslip.symbolic import formulas
 
@@ -30,8 +30,8 @@ PAPERS = {
 REFERENCE = (
     "noslip",
     "noslip.symbolic",
-    "noslip.diagnostics",
-    "noslip.diagnostics.scoreboard",
+    "noslip.analysis",
+    "noslip.analysis.scoreboard",
     "noslip.plots.trajectory",
     "noslip.plots.portraits",
     "noslip.plots.animation",
@@ -40,12 +40,12 @@ REFERENCE = (
     "noslip.testing",
     "noslip.geometry.bracket",
     "noslip.geometry.chaplygin",
-    "noslip.geometry.compositions",
+    "noslip.numerics.compositions",
     "noslip.geometry.connection",
-    "noslip.geometry.deformed",
+    "noslip.analysis.deformed",
     "noslip.geometry.discrete_chaplygin",
-    "noslip.geometry.discrete_gradients",
-    "noslip.geometry.embedding",
+    "noslip.numerics.discrete_gradients",
+    "noslip.analysis.embedding",
     "noslip.geometry.exact_generating_function",
     "noslip.geometry.finite_difference_map",
     "noslip.geometry.frames",

@@ -7,14 +7,13 @@ import jax
 
 jax.config.update("jax_enable_x64", True)
 
-__version__ = "0.1.0"
-
 # SciPy, SymPy, xarray and matplotlib are imported by whoever needs them, so that this stays quick
 from noslip.ensembles import Ensemble, Observable, ensemble  # noqa: E402
 from noslip.errors import Interrupted, SolveFailed  # noqa: E402
 from noslip.simulate import simulate  # noqa: E402
 from noslip.system import System  # noqa: E402
 from noslip.trajectory import Trajectory, load  # noqa: E402
+from noslip.version import __version__  # noqa: E402
 
 __all__ = [
     "Ensemble",
@@ -23,6 +22,7 @@ __all__ = [
     "SolveFailed",
     "System",
     "Trajectory",
+    "__version__",
     "ensemble",
     "load",
     "simulate",

@@ -11,14 +11,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noslip._inputs import as_floats, check_members, check_run, refuse_inadmissible, whole, whole_steps
-from noslip._plan import Plan
-from noslip.engine.members import STATISTICS
 from noslip.errors import Interrupted, SolveFailed, unknown_name
-from noslip.integrators._base import Integrator
-from noslip.integrators._solve import Status
+from noslip.integrators.base import Integrator
+from noslip.integrators.solve import Status
+from noslip.numerics.tracing import is_traced
+from noslip.run.arguments import as_floats, check_members, check_run, refuse_inadmissible, whole, whole_steps
+from noslip.run.member import STATISTICS
+from noslip.run.plan import Plan
 from noslip.simulate import Meter, Progress, on_cpu, run_info
-from noslip.system import System, is_traced
+from noslip.system import System
 from noslip.trajectory import RunInfo
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ class Ensemble:
     def open(cls, path: str | Path) -> Ensemble:
         """An ensemble that `ensemble(..., store=path)` has written, or is writing; states are read from the
         disk when they are indexed."""
-        from noslip._store import open_ensemble
+        from noslip.run.store import open_ensemble
 
         return open_ensemble(path)
 
@@ -204,7 +205,7 @@ def ensemble(
         refuse_inadmissible(system, q, v, varying, members)
     plan = Plan(system, integrator, watch, float(start), float(h), steps, every, backend, threads)
     if store is not None:
-        from noslip._store import run_in_store
+        from noslip.run.store import run_in_store
 
         result = run_in_store(plan, q, v, varying, members, store, chunk, cluster, progress)
     elif chunk is not None or cluster is not None:

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from noslip.diagnostics.conservation import (
+from noslip.analysis.conservation import (
     constraint_error,
     deformed_constraint_error,
     energy_drift,
     energy_error,
     first_integral_errors,
 )
-from noslip.integrators._base import VOCABULARY, Integrator
+from noslip.integrators.base import VOCABULARY, Integrator
 from noslip.plots.equations import equation_svg
 from noslip.plots.portraits import plot_phase_portrait
 from noslip.plots.trajectory import plot_trajectory

@@ -29,7 +29,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from noslip._inputs import as_floats, whole
+from noslip.run.arguments import as_floats, whole
 from noslip.simulate import on_cpu
 from noslip.system import System
 

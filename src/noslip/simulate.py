@@ -20,16 +20,18 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from noslip import __version__, _loop
-from noslip._inputs import as_floats, check_run, whole, whole_steps
-from noslip._pytree import anatomy
-from noslip.engine.native_loop import NativeRunner
 from noslip.engine.program import CannotTranslate, TooLarge
 from noslip.errors import Interrupted, SolveFailed
-from noslip.integrators._base import Integrator
-from noslip.integrators._solve import Status
-from noslip.system import System, has_tracers, is_traced
+from noslip.integrators.base import Integrator
+from noslip.integrators.solve import Status
+from noslip.numerics.pytrees import anatomy
+from noslip.numerics.tracing import has_tracers, is_traced
+from noslip.run import step as _loop
+from noslip.run.arguments import as_floats, check_run, whole, whole_steps
+from noslip.run.one_native import NativeRunner
+from noslip.system import System
 from noslip.trajectory import Report, RunInfo, Trajectory
+from noslip.version import __version__
 
 COUNTED = 512  # steps at a time that are looked at for the end of a run
 SECONDS_PER_CALL = 0.2  # how long one compiled call may take, so that progress and Ctrl-C stay live

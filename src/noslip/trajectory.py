@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
-from noslip.integrators._solve import Status
+from noslip.integrators.solve import Status
 
 if TYPE_CHECKING:
     import xarray

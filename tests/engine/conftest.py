@@ -2,7 +2,9 @@
 
 import pytest
 
-from noslip.engine import native, native_loop, runners
+from noslip.engine.backends import native
+from noslip.run import many as runners
+from noslip.run import one_native as native_loop
 
 
 def forget_compiled_code():

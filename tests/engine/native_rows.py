@@ -3,9 +3,9 @@
 import jax
 import numpy as np
 
-from noslip.engine import native
-from noslip.engine.lower import translate
-from noslip.engine.table import Table
+from noslip.engine.backends import native
+from noslip.engine.memory import Table
+from noslip.engine.translate.lower import translate
 
 
 def compiled(function, rows, width):

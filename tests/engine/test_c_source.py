@@ -5,9 +5,9 @@ import shutil
 import numpy as np
 import pytest
 
-from noslip.engine import c_source, native
-from noslip.engine.native_loop import NativeRunner
+from noslip.engine.backends import c_source, native
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
+from noslip.run.one_native import NativeRunner
 from noslip.systems import gearbox
 
 pytestmark = [

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from native_rows import compiled
 
-from noslip.engine import native
-from noslip.geometry import linear
+from noslip.engine.backends import native
+from noslip.numerics import linear
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 8, 14])

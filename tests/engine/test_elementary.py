@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from native_rows import compiled
 
-from noslip.engine import native
+from noslip.engine.backends import native
 
 rng = np.random.default_rng(0)
 RANGES = {

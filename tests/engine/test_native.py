@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from noslip import SolveFailed, System, integrators, simulate, systems
-from noslip.engine import native, native_loop
+from noslip.engine.backends import native
 from noslip.integrators.discrete_gradient import DiscreteGradient
 from noslip.integrators.runge_kutta4 import RungeKutta4
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
 from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic
+from noslip.run import one_native as native_loop
 from noslip.systems import gearbox, nonholonomic_particle, quartic
 
 pytestmark = pytest.mark.native

@@ -8,11 +8,12 @@ from jax import lax
 from native_rows import compiled
 
 from noslip import System
-from noslip.engine import native, native_loop
-from noslip.engine.interpreter import evaluate, evaluate_state
-from noslip.engine.lower import translate
+from noslip.engine.backends import native
+from noslip.engine.backends.numpy_rows import evaluate, evaluate_state
 from noslip.engine.program import CannotTranslate, Loop, Rolled, TooLarge
+from noslip.engine.translate.lower import translate
 from noslip.integrators.runge_kutta4 import RungeKutta4
+from noslip.run import one_native as native_loop
 
 X = jax.ShapeDtypeStruct((), float)
 

@@ -6,9 +6,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 from noslip import System, simulate
-from noslip.engine import reference
-from noslip.engine.taylor import NotExpressible, vector_field
+from noslip.engine.backends.heyoka_expressions import NotExpressible, vector_field
 from noslip.integrators.reference_flow import ReferenceFlow
+from noslip.run import one_reference as reference
 from noslip.systems import chaplygin_sleigh
 
 hy = pytest.importorskip("heyoka")

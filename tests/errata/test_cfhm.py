@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from noslip import System, simulate
-from noslip.diagnostics import energy_error
+from noslip.analysis import energy_error
 from noslip.geometry import frames
 from noslip.geometry.bracket import Bracket
 from noslip.geometry.frames import Frame

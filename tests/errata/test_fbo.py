@@ -9,7 +9,7 @@ from scipy.optimize import fsolve
 from scipy.special import ellipkinc
 
 from noslip import simulate
-from noslip.diagnostics import midpoint_energy, poincare_energy
+from noslip.analysis import midpoint_energy, poincare_energy
 from noslip.geometry.chaplygin import make_group, reduction
 from noslip.geometry.hamiltonization import hamiltonize
 from noslip.integrators.hamiltonized_del import HamiltonizedDEL

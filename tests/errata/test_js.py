@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from noslip import System, diagnostics, simulate
+from noslip import System, simulate
+from noslip import analysis as diagnostics
 from noslip.geometry.connection import adapted_coordinates
 from noslip.geometry.finite_difference_map import RhoBeta
 from noslip.geometry.interpolation import curve_in_d

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.testing import assert_allclose
 
 from noslip import simulate
-from noslip.diagnostics import energy_error, measured_order
+from noslip.analysis import energy_error, measured_order
 from noslip.geometry import exact_generating_function as exact
 from noslip.geometry import hamiltonian
 from noslip.integrators.generating_function import GeneratingFunction

@@ -7,9 +7,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 from noslip import simulate
+from noslip.analysis.deformed import deformed_system, kept_system
+from noslip.analysis.embedding import Embedding
 from noslip.geometry.connection import adapted_coordinates
-from noslip.geometry.deformed import deformed_system, kept_system
-from noslip.geometry.embedding import Embedding
 from noslip.integrators.discrete_lagrange_dalembert import DiscreteLagrangeDAlembert
 from noslip.integrators.reference_flow import ReferenceFlow
 from noslip.integrators.runge_kutta4 import RungeKutta4

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from noslip.geometry.discrete_gradients import GRADIENTS, Function, Step, discrete_gradient, noise, soft
+from noslip.numerics.discrete_gradients import GRADIENTS, Function, Step, discrete_gradient, noise, soft
 
 
 def H(x):

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from scipy.integrate import solve_ivp
 
 from noslip import simulate
-from noslip.geometry.embedding import Embedding
+from noslip.analysis.embedding import Embedding
 from noslip.integrators import discover
 from noslip.integrators.discrete_lagrange_dalembert import DiscreteLagrangeDAlembert
 from noslip.integrators.generating_function import GeneratingFunction

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 
 import noslip
 from noslip import simulate, systems
-from noslip.diagnostics import (
+from noslip.analysis import (
     energy_error,
     midpoint_energy,
     multiplier_along,
@@ -21,12 +21,12 @@ from noslip.diagnostics import (
     time_errors,
 )
 from noslip.geometry.chaplygin import make_group
-from noslip.integrators._solve import Status
 from noslip.integrators.composition import Composition
 from noslip.integrators.discrete_lagrange_dalembert import DiscreteLagrangeDAlembert
 from noslip.integrators.hamiltonized_del import HamiltonizedDEL
 from noslip.integrators.poincare_hamiltonized_del import PoincareHamiltonizedDEL
 from noslip.integrators.reduced_dla import ReducedDLA
+from noslip.integrators.solve import Status
 from noslip.systems import fbo_particle, knife_edge, sinusoidal_particle
 from noslip.testing.integrators import perturbed_case
 
@@ -237,7 +237,7 @@ def test_composition_raises_the_order_and_stays_symplectic():
     method = Composition(HamiltonizedDEL(time_rule="simpson"))
     assert method.own_time
     assert "symplectic_reduced" in method.preserves
-    found = noslip.diagnostics.measured_order(
+    found = noslip.analysis.measured_order(
         case.system, method, case.q0, case.v0, t_end=2.0, steps=(10, 14, 20)
     )
     assert_allclose(found.global_[:2], 4, atol=0.15)

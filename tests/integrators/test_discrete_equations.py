@@ -87,7 +87,7 @@ def test_si_dla_satisfies_its_two_point_form(module):
 @pytest.mark.parametrize("beta", [0.0, 0.25, 0.5])
 def test_beta_is_adjoint_to_one_minus_beta(beta):
     case = perturbed_case(chaplygin_sleigh)
-    from noslip.diagnostics.reversibility import travelled
+    from noslip.analysis.reversibility import travelled
 
     there = travelled(case.system, VelocityNonholonomic(beta), case.q0, case.v0, 0.0, H, 1)
     back = travelled(case.system, VelocityNonholonomic(1 - beta), *there, H, -H, 1)
@@ -135,7 +135,7 @@ def test_data_on_the_deformed_constraint_is_kept_there(particle):
 
 @pytest.mark.parametrize("symmetrized", [False, True])
 def test_positions_of_dla_are_of_second_order_for_a_symmetric_map(symmetrized):
-    from noslip.diagnostics import measured_order
+    from noslip.analysis import measured_order
 
     for module in MODULES:
         case = perturbed_case(module)

@@ -7,13 +7,13 @@ import pytest
 from numpy.testing import assert_allclose
 
 from noslip import System, simulate, systems
-from noslip.diagnostics import energy_error, first_integral_errors, measured_order
-from noslip.integrators._solve import LIMIT
+from noslip.analysis import energy_error, first_integral_errors, measured_order
 from noslip.integrators.composition import Composition
 from noslip.integrators.discrete_gradient import DiscreteGradient
 from noslip.integrators.energy_collocation import EnergyCollocation
 from noslip.integrators.full_space_discrete_gradient import FullSpaceDiscreteGradient
 from noslip.integrators.projected import Projected
+from noslip.integrators.solve import LIMIT
 from noslip.systems import (
     appell_hamel,
     chaplygin_sleigh,

@@ -7,8 +7,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from noslip import System, simulate
-from noslip.diagnostics import measured_order
-from noslip.diagnostics.reversibility import travelled
+from noslip.analysis import measured_order
+from noslip.analysis.reversibility import travelled
 from noslip.geometry import hamiltonian
 from noslip.integrators.generating_function import GeneratingFunction
 from noslip.integrators.geometric_nonholonomic import GeometricNonholonomic

@@ -6,7 +6,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from noslip import simulate
-from noslip.diagnostics import measured_order
+from noslip.analysis import measured_order
 from noslip.integrators.geometric_nonholonomic import GeometricNonholonomic
 from noslip.systems import (
     appell_hamel_spring,

@@ -9,12 +9,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from typer.testing import CliRunner
 
 from noslip import System, ensemble, simulate
+from noslip.analysis import constraint_error, energy_error, measured_order
 from noslip.cli import app
-from noslip.diagnostics import constraint_error, energy_error, measured_order
-from noslip.geometry.collocation import gauss_collocation, lobatto, stage_solver
-from noslip.geometry.compositions import SCHEMES, coefficients
 from noslip.integrators import parse
-from noslip.integrators._solve import GROWTHS, LIMIT
 from noslip.integrators.composition import Composition
 from noslip.integrators.discrete_gradient import DiscreteGradient
 from noslip.integrators.energy_collocation import EnergyCollocation
@@ -23,7 +20,10 @@ from noslip.integrators.lobatto_spark import LobattoSpark
 from noslip.integrators.projected import Projected
 from noslip.integrators.reference_flow import ReferenceFlow
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
+from noslip.integrators.solve import GROWTHS, LIMIT
 from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic
+from noslip.numerics.collocation import gauss_collocation, lobatto, stage_solver
+from noslip.numerics.compositions import SCHEMES, coefficients
 from noslip.systems import chaplygin_sleigh, gearbox, quartic, rolling_disk_on_incline, turntable_ball
 from noslip.testing.integrators import perturbed_case
 

@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from noslip import System, simulate
-from noslip.diagnostics import measured_order
+from noslip.analysis import measured_order
 from noslip.geometry.discrete_chaplygin import discretize
 from noslip.geometry.splitting import splitting
 from noslip.integrators.lagrange_dalembert_chaplygin import LagrangeDAlembertChaplygin

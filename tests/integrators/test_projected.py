@@ -7,10 +7,10 @@ import pytest
 from numpy.testing import assert_allclose
 
 from noslip import simulate
-from noslip.diagnostics import constraint_error, energy_error, first_integral_errors, measured_order
-from noslip.integrators._projection import minimum_norm
+from noslip.analysis import constraint_error, energy_error, first_integral_errors, measured_order
 from noslip.integrators.discrete_gradient import DiscreteGradient
 from noslip.integrators.energy_collocation import EnergyCollocation
+from noslip.integrators.families.projection import minimum_norm
 from noslip.integrators.full_space_discrete_gradient import FullSpaceDiscreteGradient
 from noslip.integrators.projected import Projected
 from noslip.systems import gearbox, knife_edge

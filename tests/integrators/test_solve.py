@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from noslip.integrators._solve import solve, without_derivatives
+from noslip.integrators.solve import solve, without_derivatives
 
 
 def root(c):

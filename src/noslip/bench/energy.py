@@ -17,11 +17,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from noslip.analysis.conservation import constraint_error, drift
+from noslip.analysis.scoreboard import short_name
 from noslip.bench._clock import one_core, versions
-from noslip.diagnostics.conservation import constraint_error, drift
-from noslip.diagnostics.scoreboard import short_name
 from noslip.ensembles import Observable, ensemble
-from noslip.integrators._base import Integrator
+from noslip.integrators.base import Integrator
 from noslip.integrators.composition import Composition
 from noslip.integrators.discrete_gradient import DiscreteGradient
 from noslip.integrators.energy_collocation import EnergyCollocation

@@ -23,17 +23,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noslip import _loop
 from noslip.bench._clock import best_of_rounds, one_core, versions
-from noslip.engine import c_source, native, native_loop
-from noslip.engine.members import Inputs, Member
-from noslip.engine.native_loop import NativeRunner
+from noslip.engine.backends import c_source, native
 from noslip.engine.program import Loop, Program, count
-from noslip.engine.runners import GpuMembers, NativeMembers, XlaMembers
-from noslip.integrators._base import Integrator
+from noslip.integrators.base import Integrator
 from noslip.integrators.discrete_gradient import DiscreteGradient
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
 from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic
+from noslip.run import one_native as native_loop
+from noslip.run import step as _loop
+from noslip.run.many import GpuMembers, NativeMembers, XlaMembers
+from noslip.run.member import Inputs, Member
+from noslip.run.one_native import NativeRunner
 from noslip.simulate import on_cpu, simulate
 from noslip.system import System
 from noslip.systems import gearbox, quartic

@@ -10,11 +10,11 @@ import jax
 
 from noslip.bench._clock import best_of_rounds, versions
 from noslip.bench.engine import members
-from noslip.engine.members import Member
-from noslip.engine.runners import GpuMembers, NativeMembers, XlaMembers
-from noslip.integrators._base import Integrator
+from noslip.integrators.base import Integrator
 from noslip.integrators.discrete_gradient import DiscreteGradient
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
+from noslip.run.many import GpuMembers, NativeMembers, XlaMembers
+from noslip.run.member import Member
 from noslip.simulate import on_cpu
 from noslip.systems import quartic
 

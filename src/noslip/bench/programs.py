@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from noslip.bench.engine import per_evaluation
-from noslip.engine import native, native_loop
+from noslip.engine.backends import native
 from noslip.engine.program import CannotTranslate
 from noslip.integrators import discover as integrators
+from noslip.run import one_native as native_loop
 from noslip.systems import discover as systems
 
 HEAD = (

@@ -9,13 +9,13 @@ from typing import Any
 import jax
 import numpy as np
 
-from noslip import _loop
 from noslip.bench._clock import best_of_rounds, one_core, versions
-from noslip.engine.native_loop import NativeRunner
 from noslip.engine.program import CannotTranslate
-from noslip.integrators._base import Integrator
+from noslip.integrators.base import Integrator
 from noslip.integrators.discrete_gradient import DiscreteGradient
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
+from noslip.run import step as _loop
+from noslip.run.one_native import NativeRunner
 from noslip.simulate import on_cpu
 from noslip.systems import quartic
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from noslip.bench._clock import versions
 from noslip.ensembles import Observable, ensemble
-from noslip.integrators._base import Integrator
+from noslip.integrators.base import Integrator
 from noslip.integrators.discrete_gradient import DiscreteGradient
 from noslip.integrators.lobatto_spark import LobattoSpark
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA

@@ -20,14 +20,14 @@ import numpy as np
 from noslip.bench._clock import best_of_rounds, one_core, versions
 from noslip.bench.peers import PEERS
 from noslip.bench.problems import Problem, problems
-from noslip.engine.native_loop import NativeRunner
-from noslip.integrators._base import Integrator
+from noslip.integrators.base import Integrator
 from noslip.integrators.composition import Composition
 from noslip.integrators.discrete_gradient import DiscreteGradient
 from noslip.integrators.energy_collocation import EnergyCollocation
 from noslip.integrators.lobatto_spark import LobattoSpark
 from noslip.integrators.runge_kutta4 import RungeKutta4
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
+from noslip.run.one_native import NativeRunner
 from noslip.simulate import simulate
 
 ACCURACY = 1e-10

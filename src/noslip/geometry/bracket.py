@@ -23,7 +23,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from noslip.geometry.frames import Frame
-from noslip.geometry.linear import spd_solve
+from noslip.numerics.linear import spd_solve
 from noslip.system import System
 
 

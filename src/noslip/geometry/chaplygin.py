@@ -24,10 +24,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from noslip.engine.interpreter import evaluate_anyhow
+from noslip.engine.backends.numpy_rows import evaluate_anyhow
 from noslip.geometry.groups import GROUPS, Group, Translations
-from noslip.geometry.linear import solve, spd_solve
-from noslip.system import System, is_traced
+from noslip.numerics.linear import solve, spd_solve
+from noslip.numerics.tracing import is_traced
+from noslip.system import System
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -25,7 +25,7 @@ import numpy as np
 from jax import Array, lax
 from scipy.linalg import qr
 
-from noslip.geometry.linear import solve
+from noslip.numerics.linear import solve
 from noslip.system import System
 
 NEWTON_STEPS = 30

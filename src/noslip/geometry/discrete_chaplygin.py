@@ -34,8 +34,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from noslip.geometry.linear import solve
 from noslip.geometry.splitting import Splitting
+from noslip.numerics.linear import solve
 
 NEWTON_STEPS = 30
 

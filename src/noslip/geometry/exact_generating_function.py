@@ -32,8 +32,8 @@ import numpy as np
 from jax import Array, lax
 from numpy.polynomial import legendre
 
-from noslip._pytree import pytree
-from noslip.geometry.linear import inverse, solve
+from noslip.numerics.linear import inverse, solve
+from noslip.numerics.pytrees import pytree
 from noslip.system import System
 
 NODES = 14

@@ -27,7 +27,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from noslip.geometry.linear import solve
+from noslip.numerics.linear import solve
 
 if TYPE_CHECKING:
     from noslip.system import System

@@ -21,8 +21,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from noslip._pytree import pytree
-from noslip.geometry.linear import spd_solve
+from noslip.numerics.linear import spd_solve
+from noslip.numerics.pytrees import pytree
 from noslip.system import System
 
 SINGULAR = 1e-13  # ratio of singular values below which C counts as singular

@@ -29,13 +29,14 @@ import numpy as np
 from jax import Array
 from jax.custom_derivatives import SymbolicZero
 
-from noslip.engine.interpreter import evaluate_anyhow
+from noslip.engine.backends.numpy_rows import evaluate_anyhow
 from noslip.errors import NotHamiltonizable
 from noslip.geometry.chaplygin import Reduction, reduction, rounded
-from noslip.geometry.discrete_gradients import gauss
 from noslip.geometry.groups import Group
-from noslip.geometry.linear import spd_solve
-from noslip.system import System, is_traced
+from noslip.numerics.discrete_gradients import gauss
+from noslip.numerics.linear import spd_solve
+from noslip.numerics.tracing import is_traced
+from noslip.system import System
 
 SAMPLES = 8
 TOLERANCE = 1e-8

@@ -27,7 +27,7 @@ import numpy as np
 from jax import Array, lax
 from scipy.linalg import expm
 
-from noslip.geometry.linear import solve
+from noslip.numerics.linear import solve
 from noslip.system import Parameters, System
 
 TERMS = 40  # of the series of T: to the last bit up to the end of the chart

@@ -26,7 +26,7 @@ from jax import Array, lax
 
 from noslip.errors import unknown_name
 from noslip.geometry.connection import AdaptedCoordinates, adapted_coordinates
-from noslip.geometry.linear import solve
+from noslip.numerics.linear import solve
 from noslip.system import Parameters, System
 
 SplittingMap = Callable[[Array, Array, Parameters], Array]

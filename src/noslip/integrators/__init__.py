@@ -6,7 +6,7 @@ import pkgutil
 from typing import Any
 
 from noslip.errors import unknown_name
-from noslip.integrators._base import Integrator
+from noslip.integrators.base import Integrator
 
 
 def discover() -> dict[str, type[Integrator]]:
@@ -18,7 +18,7 @@ def discover() -> dict[str, type[Integrator]]:
         module = importlib.import_module(f"{__name__}.{info.name}")
         for value in vars(module).values():
             own = isinstance(value, type) and value.__module__ == module.__name__
-            if own and issubclass(value, Integrator) and not value.__name__.startswith("_"):
+            if own and issubclass(value, Integrator) and value is not Integrator:
                 found[value.__name__] = value
     return dict(sorted(found.items()))
 

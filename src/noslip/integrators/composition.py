@@ -19,11 +19,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from noslip._pytree import replaced
-from noslip.geometry.compositions import SCHEMES, coefficients
-from noslip.integrators._base import Integrator, Observation, Sum, require_one_of
-from noslip.integrators._solve import Solve
+from noslip.integrators.base import Integrator, Observation, Sum, require_one_of
 from noslip.integrators.discrete_gradient import DiscreteGradient
+from noslip.integrators.solve import Solve
+from noslip.numerics.compositions import SCHEMES, coefficients
+from noslip.numerics.pytrees import replaced
 from noslip.system import System
 
 

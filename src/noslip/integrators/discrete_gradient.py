@@ -20,10 +20,10 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 from jax import Array
 
-from noslip.geometry.discrete_gradients import GRADIENTS, Step, discrete_gradient
 from noslip.geometry.frames import DERIVATIVES, FRAMES
-from noslip.integrators._base import require_interval, require_one_of
-from noslip.integrators._bracket import BracketState, OnDStar
+from noslip.integrators.base import require_interval, require_one_of
+from noslip.integrators.families.bracket import BracketState, OnDStar
+from noslip.numerics.discrete_gradients import GRADIENTS, Step, discrete_gradient
 from noslip.system import System
 
 

@@ -20,8 +20,14 @@ import jax.numpy as jnp
 from jax import Array
 
 from noslip.geometry.finite_difference_map import FiniteDifferenceMap
-from noslip.integrators._base import Observation, Sum
-from noslip.integrators._lagrange_dalembert import MapMethod, TwoPointState, Unknown, kinetic_scale, mean
+from noslip.integrators.base import Observation, Sum
+from noslip.integrators.families.lagrange_dalembert import (
+    MapMethod,
+    TwoPointState,
+    Unknown,
+    kinetic_scale,
+    mean,
+)
 from noslip.system import System
 
 

@@ -24,12 +24,12 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from noslip.geometry.collocation import GaussCollocation, gauss_collocation, stage_solver
-from noslip.geometry.discrete_gradients import mean, soft
 from noslip.geometry.frames import FRAMES
-from noslip.geometry.linear import value_and_jacobian
-from noslip.integrators._base import require_interval, require_one_of
-from noslip.integrators._bracket import BracketState, OnDStar
+from noslip.integrators.base import require_interval, require_one_of
+from noslip.integrators.families.bracket import BracketState, OnDStar
+from noslip.numerics.collocation import GaussCollocation, gauss_collocation, stage_solver
+from noslip.numerics.discrete_gradients import mean, soft
+from noslip.numerics.linear import value_and_jacobian
 from noslip.system import System
 
 

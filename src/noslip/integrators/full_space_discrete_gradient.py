@@ -23,12 +23,12 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
-from noslip._pytree import pytree
 from noslip.geometry.bracket import refusal
-from noslip.geometry.discrete_gradients import GRADIENTS, Step, discrete_gradient
-from noslip.geometry.linear import spd_solve
-from noslip.integrators._base import Observation, require_one_of
-from noslip.integrators._bracket import BracketState, OnDStar
+from noslip.integrators.base import Observation, require_one_of
+from noslip.integrators.families.bracket import BracketState, OnDStar
+from noslip.numerics.discrete_gradients import GRADIENTS, Step, discrete_gradient
+from noslip.numerics.linear import spd_solve
+from noslip.numerics.pytrees import pytree
 from noslip.system import System
 
 

@@ -27,9 +27,14 @@ from dataclasses import dataclass
 
 from jax import Array
 
-from noslip.integrators._base import require_interval
-from noslip.integrators._generating import Generating, VelocityState, needs_projectors, project
-from noslip.integrators._lagrange_dalembert import mean
+from noslip.integrators.base import require_interval
+from noslip.integrators.families.generating_functions import (
+    Generating,
+    VelocityState,
+    needs_projectors,
+    project,
+)
+from noslip.integrators.families.lagrange_dalembert import mean
 from noslip.system import System
 
 

@@ -27,9 +27,14 @@ from dataclasses import dataclass
 
 from jax import Array
 
-from noslip.geometry.linear import spd_solve
-from noslip.integrators._base import require_interval
-from noslip.integrators._generating import Generating, VelocityState, needs_projectors, project
+from noslip.integrators.base import require_interval
+from noslip.integrators.families.generating_functions import (
+    Generating,
+    VelocityState,
+    needs_projectors,
+    project,
+)
+from noslip.numerics.linear import spd_solve
 from noslip.system import System
 
 SHARE = {"reflection": 0.5, "projection": 1.0}

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from jax import Array
 
-from noslip._pytree import replaced
-from noslip.integrators._base import require_one_of
-from noslip.integrators._chaplygin import HamiltonizedState, OnHamiltonizedBase
+from noslip.integrators.base import require_one_of
+from noslip.integrators.families.chaplygin import HamiltonizedState, OnHamiltonizedBase
+from noslip.numerics.pytrees import replaced
 from noslip.system import System
 
 TIME_RULES = ("trapezoid", "simpson")

@@ -34,7 +34,7 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 from jax import Array
 
-from noslip.integrators._lagrange_dalembert import LagrangeDAlembert, Unknown, VelocityState
+from noslip.integrators.families.lagrange_dalembert import LagrangeDAlembert, Unknown, VelocityState
 from noslip.system import System
 
 SLOPES = ("previous", "next")

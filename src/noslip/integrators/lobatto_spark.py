@@ -21,10 +21,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from noslip._pytree import pytree
-from noslip.geometry.collocation import Lobatto, lobatto
-from noslip.integrators._base import Integrator, Observation, Sum, require_one_of
-from noslip.integrators._lagrange_dalembert import VelocityState, kinetic_scale
+from noslip.integrators.base import Integrator, Observation, Sum, require_one_of
+from noslip.integrators.families.lagrange_dalembert import VelocityState, kinetic_scale
+from noslip.numerics.collocation import Lobatto, lobatto
+from noslip.numerics.pytrees import pytree
 from noslip.system import System
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 from jax import Array
 
-from noslip.integrators._chaplygin import HamiltonizedState, OnHamiltonizedBase
+from noslip.integrators.families.chaplygin import HamiltonizedState, OnHamiltonizedBase
 from noslip.system import System
 
 

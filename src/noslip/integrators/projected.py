@@ -24,12 +24,12 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
-from noslip.geometry.discrete_gradients import soft
-from noslip.integrators import _projection as level
-from noslip.integrators._base import Integrator, Observation
-from noslip.integrators._bracket import EXTRAPOLATION, PAST, OnDStar
-from noslip.integrators._projection import DEPENDENT, ProjectedState, Unknown
+from noslip.integrators.base import Integrator, Observation
 from noslip.integrators.discrete_gradient import DiscreteGradient
+from noslip.integrators.families import projection as level
+from noslip.integrators.families.bracket import EXTRAPOLATION, PAST, OnDStar
+from noslip.integrators.families.projection import DEPENDENT, ProjectedState, Unknown
+from noslip.numerics.discrete_gradients import soft
 from noslip.system import System
 
 

@@ -24,8 +24,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from noslip.geometry.chaplygin import Reduction
-from noslip.integrators._base import require_one_of
-from noslip.integrators._chaplygin import OnBase
+from noslip.integrators.base import require_one_of
+from noslip.integrators.families.chaplygin import OnBase
 from noslip.system import System
 
 FORCES = ("curvature", "group")

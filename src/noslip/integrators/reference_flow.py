@@ -12,7 +12,7 @@ from typing import Any
 
 from jax import Array
 
-from noslip.integrators._base import Integrator, Observation, Sum
+from noslip.integrators.base import Integrator, Observation, Sum
 from noslip.integrators.runge_kutta4 import PhaseState
 from noslip.system import System
 
@@ -36,6 +36,6 @@ class ReferenceFlow(Integrator):
         return Observation(state.t.value, state.q.value, state.v.value, None, state.t.value)
 
     def host_runner(self, *arguments: Any) -> Any:
-        from noslip.engine.reference import ReferenceRunner
+        from noslip.run.one_reference import ReferenceRunner
 
         return ReferenceRunner(*arguments)

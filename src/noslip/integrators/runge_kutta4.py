@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from jax import Array
 
-from noslip._pytree import pytree
-from noslip.integrators._base import Integrator, Observation, Sum
+from noslip.integrators.base import Integrator, Observation, Sum
+from noslip.numerics.pytrees import pytree
 from noslip.system import System
 
 

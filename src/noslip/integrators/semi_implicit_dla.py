@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from jax import Array
 
-from noslip.integrators._lagrange_dalembert import LagrangeDAlembert, Unknown, VelocityState
+from noslip.integrators.families.lagrange_dalembert import LagrangeDAlembert, Unknown, VelocityState
 from noslip.system import System
 
 

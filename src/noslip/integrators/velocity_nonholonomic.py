@@ -26,9 +26,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from noslip.geometry.finite_difference_map import FiniteDifferenceMap
-from noslip.geometry.linear import spd_solve
-from noslip.integrators import _lagrange_dalembert as lda
-from noslip.integrators._lagrange_dalembert import Unknown, VelocityState
+from noslip.integrators.families import lagrange_dalembert as lda
+from noslip.integrators.families.lagrange_dalembert import Unknown, VelocityState
+from noslip.numerics.linear import spd_solve
 from noslip.system import System
 
 

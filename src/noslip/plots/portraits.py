@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from noslip.diagnostics.order import MeasuredOrder
+from noslip.analysis.order import MeasuredOrder
 from noslip.plots.panels import Curve, Panel, draw
 
 if TYPE_CHECKING:

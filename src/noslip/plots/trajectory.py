@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from noslip.diagnostics.conservation import energy_error, first_integral_errors
+from noslip.analysis.conservation import energy_error, first_integral_errors
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

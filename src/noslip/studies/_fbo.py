@@ -11,8 +11,8 @@ import jax
 import numpy as np
 from scipy.integrate import simpson
 
-from noslip.diagnostics import midpoint_energy
-from noslip.integrators._base import Integrator
+from noslip.analysis import midpoint_energy
+from noslip.integrators.base import Integrator
 from noslip.integrators.hamiltonized_del import HamiltonizedDEL
 from noslip.integrators.poincare_hamiltonized_del import PoincareHamiltonizedDEL
 from noslip.integrators.reduced_dla import ReducedDLA

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from noslip.integrators._base import Integrator
+from noslip.integrators.base import Integrator
 from noslip.integrators.discrete_gradient import DiscreteGradient
 from noslip.integrators.lobatto_spark import LobattoSpark
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA

@@ -14,8 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noslip.diagnostics.order import slope
-from noslip.integrators._base import Integrator
+from noslip.analysis.order import slope
+from noslip.integrators.base import Integrator
 from noslip.integrators.discrete_gradient import DiscreteGradient
 from noslip.integrators.full_space_discrete_gradient import FullSpaceDiscreteGradient
 from noslip.integrators.reference_flow import ReferenceFlow

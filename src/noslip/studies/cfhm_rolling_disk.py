@@ -11,8 +11,8 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 
-from noslip.diagnostics import jacobi_defect
-from noslip.diagnostics.order import slope
+from noslip.analysis import jacobi_defect
+from noslip.analysis.order import slope
 from noslip.geometry.bracket import Bracket
 from noslip.geometry.frames import Frame
 from noslip.integrators.discrete_gradient import DiscreteGradient

@@ -28,14 +28,14 @@ from jax import Array
 from sympy.physics.mechanics import dynamicsymbols
 
 from noslip import symbolic
-from noslip.diagnostics import multiplier_along, symplecticity_defect
-from noslip.engine.interpreter import evaluate_anyhow
+from noslip.analysis import multiplier_along, symplecticity_defect
+from noslip.engine.backends.numpy_rows import evaluate_anyhow
 from noslip.errors import NotHamiltonizable
 from noslip.geometry.chaplygin import Reduction, make_group
 from noslip.geometry.groups import Group
 from noslip.geometry.hamiltonization import Hamiltonization, hamiltonize
-from noslip.geometry.linear import spd_solve
-from noslip.integrators._base import Integrator
+from noslip.integrators.base import Integrator
+from noslip.numerics.linear import spd_solve
 from noslip.plots.panels import Curve, Panel
 from noslip.studies._base import Row, Study, Track, claim, number, round_off
 from noslip.studies._fbo import FROM_LEGENDRE, largest

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from noslip.diagnostics import poincare_energy, time_errors
+from noslip.analysis import poincare_energy, time_errors
 from noslip.plots.panels import Curve, Panel
 from noslip.studies._base import Study, Track, claim, number, round_off
 from noslip.studies._fbo import (

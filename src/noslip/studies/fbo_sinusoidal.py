@@ -13,7 +13,7 @@ import dataclasses
 import numpy as np
 from scipy.special import ellipj
 
-from noslip.diagnostics import midpoint_energy, poincare_energy
+from noslip.analysis import midpoint_energy, poincare_energy
 from noslip.studies._base import Study, Track, claim, number
 from noslip.studies._fbo import METHODS, Example, Floats, constraint_rows, largest, measure, of_order, panels
 from noslip.systems import sinusoidal_particle

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from noslip.diagnostics import constraint_error, deformed_constraint_error
-from noslip.diagnostics.order import slope
+from noslip.analysis import constraint_error, deformed_constraint_error
+from noslip.analysis.order import slope
 from noslip.integrators.discrete_lagrange_dalembert import DiscreteLagrangeDAlembert
 from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic
 from noslip.plots.panels import Curve, Panel

@@ -15,8 +15,8 @@ import jax
 import numpy as np
 from scipy.integrate import solve_ivp
 
-from noslip.diagnostics.order import slope
-from noslip.geometry.embedding import Embedding
+from noslip.analysis.embedding import Embedding
+from noslip.analysis.order import slope
 from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic
 from noslip.plots.panels import Curve, Panel
 from noslip.simulate import simulate

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from scipy.integrate import simpson
 
-from noslip.diagnostics.order import measured_order, slope
+from noslip.analysis.order import measured_order, slope
 from noslip.geometry.finite_difference_map import RhoBeta
 from noslip.integrators.reference_flow import ReferenceFlow
 from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic

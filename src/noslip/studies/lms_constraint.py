@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from noslip.diagnostics import constraint_error, measured_order
-from noslip.diagnostics.order import slope
+from noslip.analysis import constraint_error, measured_order
+from noslip.analysis.order import slope
 from noslip.geometry.exact_generating_function import approximate_constraint, terms
 from noslip.integrators.generating_function import GeneratingFunction
 from noslip.plots.panels import Curve, Panel

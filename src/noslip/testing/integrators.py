@@ -13,10 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from noslip import diagnostics, systems
-from noslip.diagnostics.conservation import wrapped
-from noslip.integrators._base import VOCABULARY, Integrator
-from noslip.integrators._chaplygin import OnBase
+from noslip import analysis as diagnostics
+from noslip import systems
+from noslip.analysis.conservation import wrapped
+from noslip.integrators.base import VOCABULARY, Integrator
+from noslip.integrators.families.chaplygin import OnBase
 from noslip.integrators.reference_flow import ReferenceFlow
 from noslip.simulate import simulate
 from noslip.system import System

@@ -1,0 +1,48 @@
+"""Judges of a run or a method: energy, constraint, first integrals, order, reversibility."""
+
+from noslip.analysis.conservation import (
+    Drift,
+    constraint_error,
+    deformed_constraint_error,
+    drift,
+    energy_balance,
+    energy_drift,
+    energy_error,
+    first_integral_errors,
+)
+from noslip.analysis.jacobi import jacobi_defect, jacobiator
+from noslip.analysis.order import MeasuredOrder, measured_order
+from noslip.analysis.reduced import (
+    NonholonomicMomentum,
+    midpoint_energy,
+    multiplier_along,
+    nonholonomic_momentum,
+    poincare_energy,
+    symplecticity_defect,
+)
+from noslip.analysis.reversibility import reversibility_defect
+from noslip.analysis.time_transformation import TimeErrors, time_errors
+
+__all__ = [
+    "Drift",
+    "MeasuredOrder",
+    "NonholonomicMomentum",
+    "TimeErrors",
+    "constraint_error",
+    "deformed_constraint_error",
+    "drift",
+    "energy_balance",
+    "energy_drift",
+    "energy_error",
+    "first_integral_errors",
+    "jacobi_defect",
+    "jacobiator",
+    "measured_order",
+    "midpoint_energy",
+    "multiplier_along",
+    "nonholonomic_momentum",
+    "poincare_energy",
+    "reversibility_defect",
+    "symplecticity_defect",
+    "time_errors",
+]

@@ -1,0 +1,100 @@
+"""The order of a method as it is, not as it is said to be: JS definition 4.2, local and global."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from noslip.integrators.base import Integrator
+from noslip.integrators.reference_flow import ReferenceFlow
+from noslip.simulate import simulate
+from noslip.system import System
+from noslip.trajectory import Trajectory
+
+FLOOR = 1e-12  # errors below this are round-off of the reference and of the method
+
+
+@dataclass(frozen=True)
+class MeasuredOrder:
+    """Errors (rows: step sizes; columns: q, v, multipliers) and the slopes of their logarithms.
+
+    `local` are the exponents minus 1 of the error of one step, `global_` the exponents at t_end.
+    The pair of JS definition 4.2 is `p`, `s`: of the states, and of the multipliers. `multiplier_dated`
+    is like the last column of `local`, with the reference taken when the method dates its multipliers.
+    """
+
+    step_sizes: np.ndarray
+    local_errors: np.ndarray
+    global_errors: np.ndarray
+    local: np.ndarray
+    global_: np.ndarray
+    multiplier_dated: float
+
+    @property
+    def p(self) -> float:
+        return float(np.min(self.local[:2]))
+
+    @property
+    def s(self) -> float:
+        return float(self.local[2])
+
+
+def slope(step_sizes: np.ndarray, errors: np.ndarray) -> float:
+    """Least-squares exponent of errors ~ h^p over the points above round-off; NaN with fewer than three."""
+    good = (errors > FLOOR) & np.isfinite(errors)
+    if np.sum(good) < 3:
+        return float("nan")
+    return float(np.polyfit(np.log(step_sizes[good]), np.log(errors[good]), 1)[0])
+
+
+def measured_order(
+    system: System,
+    integrator: Integrator,
+    q0: Any,
+    v0: Any,
+    *,
+    t_end: float,
+    steps: tuple[int, ...],
+    t0: float = 0.0,
+) -> MeasuredOrder:
+    """Measure on one problem: for each number of steps, the errors of the first step and at t_end."""
+    hs = np.array([(t_end - t0) / n for n in steps])
+    end = _reference(system, q0, v0, t0, t_end - t0)
+    local, dated, global_ = [], [], []
+    for h, n in zip(hs, steps, strict=True):
+        run = simulate(system, integrator, q0, v0, step_size=h, steps=n, t0=t0)
+        one = _reference(system, q0, v0, t0, h)
+        if integrator.own_time:
+            one, end = (_reference(system, q0, v0, t0, float(run.t[k]) - t0) for k in (1, -1))
+        local.append(_errors(run, 1, one))
+        global_.append(_errors(run, -1, end))
+        at = _reference_multipliers(system, q0, v0, t0, float(run.multiplier_t[1]) - t0)
+        dated.append(float(np.max(np.abs(run.multipliers[1] - at))))
+    local_errors, global_errors = np.array(local), np.array(global_)
+    return MeasuredOrder(
+        step_sizes=hs,
+        local_errors=local_errors,
+        global_errors=global_errors,
+        local=np.array([slope(hs, e) - 1 for e in local_errors.T]),
+        global_=np.array([slope(hs, e) for e in global_errors.T]),
+        multiplier_dated=slope(hs, np.array(dated)) - 1,
+    )
+
+
+def _errors(run: Trajectory, row: int, reference: Trajectory) -> list[float]:
+    pairs = ((run.q, reference.q), (run.v, reference.v), (run.multipliers, reference.multipliers))
+    return [float(np.max(np.abs(a[row] - b[-1]))) for a, b in pairs]
+
+
+def _reference_multipliers(system: System, q0: Any, v0: Any, t0: float, time: float) -> np.ndarray:
+    if time <= 0:
+        return np.asarray(system.multipliers(jnp.asarray(q0), jnp.asarray(v0), t0))
+    return _reference(system, q0, v0, t0, time).multipliers[-1]
+
+
+def _reference(system: System, q0: Any, v0: Any, t0: float, time: float) -> Trajectory:
+    """The motion to round-off after `time`."""
+    return simulate(system, ReferenceFlow(), q0, v0, step_size=time, steps=1, t0=t0)

@@ -1,0 +1,236 @@
+"""What methods keep of the reduced system: momentum equation, symplectic form, energies as in FBO."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from scipy.linalg import null_space
+
+from noslip.analysis.reversibility import travelled
+from noslip.engine.backends.numpy_rows import evaluate_anyhow
+from noslip.geometry.chaplygin import Reduction, cyclic_coordinates, make_group
+from noslip.geometry.groups import Group
+from noslip.geometry.hamiltonization import Hamiltonization, hamiltonize
+from noslip.integrators.base import Integrator, Sum
+from noslip.integrators.families.chaplygin import HamiltonizedState, OnBase, OnHamiltonizedBase
+from noslip.numerics.pytrees import replaced
+from noslip.simulate import make_runner, on_cpu
+from noslip.system import System
+from noslip.trajectory import Trajectory
+
+
+# ---- the nonholonomic momentum map --------------------------------------------------------------------
+@dataclass(frozen=True)
+class NonholonomicMomentum:
+    """J_k = D2 L_d(q_{k-1}, q_k) . xi(q_k) for sections xi of D along cyclic coordinates, one column each,
+    and what the discrete momentum equation misses at each inner node, relative to the terms of J."""
+
+    cyclic: tuple[str, ...]
+    values: np.ndarray
+    defect: np.ndarray
+
+
+def nonholonomic_momentum(
+    system: System, integrator: Integrator, run: Trajectory
+) -> NonholonomicMomentum | None:
+    """The momentum map of the translations that leave the system as it is, restricted to D, along a run.
+
+    It is not constant: J_{k+1} - J_k = D2 L_d(q_k, q_{k+1}) . (xi(q_{k+1}) - xi(q_k)) is the discrete
+    nonholonomic momentum equation (FBO section 2.2). None where D has no direction along cyclic coordinates,
+    and for nonlinear constraints, whose reactions depend on the velocity. The run must hold every step.
+    """
+    if run.info.save_every != 1:
+        raise ValueError(f"the run must hold every step, but save_every = {run.info.save_every} was used")
+    system = system.with_parameters(run.info.parameters)
+    cyclic = cyclic_coordinates(system)
+    columns = [system.index(name) for name in cyclic]
+    if len(columns) <= system.m or system.kind == "nonlinear":
+        return None
+    h = np.full(len(run.q) - 1, run.info.step_size)
+    p = evaluate_anyhow(_arriving_momentum, integrator, system, run.q[:-1], run.q[1:], h)
+    mu = evaluate_anyhow(_one_forms, None, system, run.q)
+    sections = _aligned([null_space(x[:, columns]) for x in mu[1:]])
+    before = np.einsum("kc,kcs->ks", p[:, columns], sections)
+    after = np.einsum("kc,kcs->ks", p[1:, columns], sections[:-1])
+    terms = np.einsum("kc,kcs->ks", np.abs(p[:, columns]), np.abs(sections))
+    return NonholonomicMomentum(cyclic, before, (after - before[:-1]) / np.max(terms))
+
+
+def _arriving_momentum(integrator: Integrator, system: System, q: Array, q1: Array, h: Array) -> Array:
+    return jax.grad(integrator.discrete_lagrangian, 2)(system, q, q1, h)
+
+
+def _one_forms(_: None, system: System, q: Array) -> Array:
+    return system.mu(q, jnp.zeros_like(q))
+
+
+def _aligned(bases: list[np.ndarray]) -> np.ndarray:
+    """Each basis turned so that it is near the one before."""
+    aligned = [bases[0]]
+    for basis in bases[1:]:
+        u, _, w = np.linalg.svd(basis.T @ aligned[-1])
+        aligned.append(basis @ u @ w)
+    return np.array(aligned)
+
+
+# ---- the symplectic form ------------------------------------------------------------------------------
+def symplecticity_defect(
+    system: System, integrator: Integrator, q0: Any, v0: Any, *, step_size: float, steps: int = 4
+) -> float:
+    """By how much single steps miss keeping dr ^ dP on T*M, P = f dl_c/drdot: the largest entry of
+    S^T J S - J over the first `steps` steps, relative to |S|^2, with S the Jacobian of a step for (r, P), by
+    differences of order 8. What a state knows of its start (f there, its energy) is held fixed."""
+    made = hamiltonize(system, _group_name(integrator))
+    d = len(made.reduced.base)
+    J = np.block([[np.zeros((d, d)), np.eye(d)], [-np.eye(d), np.zeros((d, d))]])
+    q, v = (np.asarray(x, dtype=float) for x in (q0, v0))
+    own = isinstance(getattr(integrator, "base", integrator), OnHamiltonizedBase)
+    step = _OwnStep(made, integrator, q, v, step_size) if own else _AnyStep(made, integrator, q, v, step_size)
+    defects = []
+    for _ in range(steps):
+        S = _differences(step.stepped, step.point)
+        defects.append(np.max(np.abs(S.T @ J @ S - J)) / np.max(np.abs(S)) ** 2)
+        step.go_on()
+    return float(np.max(defects))
+
+
+class _OwnStep:
+    """Steps of a method whose state has (r, P) of its own."""
+
+    def __init__(self, made: Hamiltonization, integrator: Integrator, q: Any, v: Any, h: float):
+        self.made, self.base = made, made.reduced.base_index
+        with on_cpu():
+            start = [np.asarray(x, dtype=float) for x in (q, v, 0.0, h)]
+            self.runner = make_runner(made.reduced.system, integrator, *start)  # type: ignore[arg-type]
+        self.carry = self.runner.snapshot()
+
+    @property
+    def point(self) -> np.ndarray:
+        return np.concatenate([self.carry.state.q.value[self.base], self.carry.state.P])
+
+    def _next(self, carry: Any) -> Any:
+        self.runner.restore(carry)
+        step = int(carry.step) + 1
+        self.runner.to(step, step, step)
+        return self.runner.snapshot()
+
+    def stepped(self, x: np.ndarray) -> np.ndarray:
+        """(r, P) after a step from x, with all else as it is."""
+        r, P = x[: len(self.base)], x[len(self.base) :]
+        state = self._next(replaced(self.carry, state=_moved(self.made, self.carry.state, r, P))).state
+        return np.concatenate([state.q.value[self.base], state.P])
+
+    def go_on(self) -> None:
+        self.carry = self._next(self.carry)
+
+
+class _AnyStep:
+    """Steps of any method, as a map of (q, v)."""
+
+    def __init__(self, made: Hamiltonization, integrator: Integrator, q: Any, v: Any, h: float):
+        self.made, self.integrator, self.q, self.v, self.h = made, integrator, q, v, h
+        self.base, self.start = made.reduced.base_index, q[made.reduced.base_index]
+        self.momentum, self.velocity = jax.jit(made.momentum), jax.jit(_velocity_of(made))
+
+    def _reduced(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        r = q[self.base]
+        return np.concatenate([r, self.momentum(self.start, r, v[self.base])])
+
+    @property
+    def point(self) -> np.ndarray:
+        return self._reduced(self.q, self.v)
+
+    def _next(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return travelled(self.made.reduced.system, self.integrator, q, v, 0.0, self.h, 1)
+
+    def stepped(self, x: np.ndarray) -> np.ndarray:
+        """(r, P) after a step from x."""
+        q = self.q.copy()
+        q[self.base] = x[: len(self.base)]
+        v = np.asarray(self.velocity(self.start, q, x[len(self.base) :]))
+        return self._reduced(*self._next(q, v))
+
+    def go_on(self) -> None:
+        self.q, self.v = self._next(self.q, self.v)
+
+
+def _group_name(integrator: Integrator) -> str:
+    """Of a method on M, or of what is composed of it; any other method is judged by translations."""
+    method = getattr(integrator, "base", integrator)
+    return method.group if isinstance(method, OnBase) else "translations"
+
+
+def _moved(
+    made: Hamiltonization, state: HamiltonizedState, r: np.ndarray, P: np.ndarray
+) -> HamiltonizedState:
+    """The state at (r, P); a multiplier that is carried along changes with r."""
+    q = np.array(state.q.value)
+    old, q[made.reduced.base_index] = q[made.reduced.base_index], r
+    reference = state.reference
+    if made.reduced.system.multiplier is None:
+        reference = reference + made.log_ratio(jnp.asarray(old), jnp.asarray(r))
+    return replaced(state, q=Sum(jnp.asarray(q), state.q.low), P=P, reference=np.asarray(reference))
+
+
+def _velocity_of(made: Hamiltonization) -> Callable[[Array, Array, Array], Array]:
+    def velocity(start: Array, q: Array, P: Array) -> Array:
+        r = q[made.reduced.base_index]
+        return made.reduced.lift(q, made.reduced.velocity(r, P / made.multiplier(start, r)))
+
+    return velocity
+
+
+def _differences(function: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -> np.ndarray:
+    """The Jacobian by central differences of order 8, whose error is about that of rounding."""
+    width, columns = 0.005 * max(1.0, float(np.max(np.abs(x)))), []
+    for e in np.eye(len(x)):
+        ends = [function(x + k * width * e) - function(x - k * width * e) for k in (1, 2, 3, 4)]
+        columns.append(np.dot([4 / 5, -1 / 5, 4 / 105, -1 / 280], ends) / width)
+    return np.array(columns).T
+
+
+# ---- the multiplier and energies along a run -----------------------------------------------------------
+def multiplier_along(system: System, group: Group, q: np.ndarray) -> np.ndarray:
+    """f at the rows of q, 1 at the first; where it is found, it is carried from row to row."""
+    ratios = evaluate_anyhow(_multiplier_ratio, group, system, q[:-1], q[1:])
+    return np.concatenate([[1.0], np.cumprod(ratios)])
+
+
+def _multiplier_ratio(group: Group, system: System, q: Array, q1: Array) -> Array:
+    made = Hamiltonization(Reduction(system, group))
+    base = made.reduced.base_index
+    return made.multiplier(q[base], q1[base])
+
+
+def midpoint_energy(system: System, integrator: Integrator, run: Trajectory) -> np.ndarray:
+    """The energies of FBO's figures: of ((r_i + r_{i+1}) / 2, (r_{i+1} - r_i) / h), one per step, for methods
+    of that family; in tau, where the method steps in it, so that the velocity is f times the quotient."""
+    system, h = system.with_parameters(run.info.parameters), np.diff(run.tau)
+    group = make_group(system, _group_name(integrator))
+    f = multiplier_along(system, group, run.q)[:-1] if integrator.own_time else np.ones_like(h)
+    how = (group, integrator.own_time)
+    return evaluate_anyhow(_midpoint_energy, how, system, run.q[:-1], run.q[1:], h, f)
+
+
+def _midpoint_energy(how: Any, system: System, q: Array, q1: Array, h: Array, f: Array) -> Array:
+    group, in_tau = how
+    made = Hamiltonization(Reduction(system, group))
+    base = made.reduced.base_index
+    r, w = (q[base] + q1[base]) / 2, (q1[base] - q[base]) / h
+    if in_tau:
+        w = w * f * made.multiplier(q[base], r)
+    at = made.reduced.at(r)
+    return system.energy(at, made.reduced.lift(at, w))
+
+
+def poincare_energy(system: System, integrator: Integrator, run: Trajectory) -> np.ndarray:
+    """f (energy - E) along a run, which `PoincareHamiltonizedDEL` nearly keeps at zero: FBO (49), (50)."""
+    system = system.with_parameters(run.info.parameters)
+    f = multiplier_along(system, make_group(system, _group_name(integrator)), run.q)
+    return f * (run.energy - run.energy[0])

@@ -1,0 +1,63 @@
+"""`noslip reduce`: what symmetry makes of a system, and whether the result is Hamiltonian in another time."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from noslip.cli.inputs import first_line, initial_state, open_source, pairs
+from noslip.cli.show import one_sentence, print_table
+
+
+def reduce(
+    system: Annotated[str, typer.Argument(help="A catalogue name, or your own: my_system.py:particle")],
+    group: Annotated[str, typer.Option(help="translations or planar (rigid motions of x, y, angle).")] = (
+        "translations"
+    ),
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Parameter of the system.")
+    ] = None,
+    q0: Annotated[str | None, typer.Option(help="Where to look, a,b,c.")] = None,
+    v0: Annotated[str | None, typer.Option(help="The velocity there, a,b,c.")] = None,
+) -> None:
+    """Reduce a Chaplygin system by its group, and look for Chaplygin's multiplier."""
+    with one_sentence():
+        import jax.numpy as jnp
+        import numpy as np
+
+        from noslip.errors import NotHamiltonizable
+        from noslip.geometry.chaplygin import reduction
+        from noslip.geometry.groups import GROUPS
+        from noslip.geometry.hamiltonization import hamiltonize
+
+        if group not in GROUPS:
+            raise ValueError(f"--group must be one of {', '.join(GROUPS)}, but '{group}' was provided")
+        source = open_source(system)
+        arguments = source.arguments(pairs("--set", set_))
+        model = source.build(arguments)
+        q, v = (jnp.asarray(x) for x in initial_state(source, model, arguments, q0, v0))
+        reduced = reduction(model, group)
+        r, w = q[reduced.base_index], v[reduced.base_index]
+
+        def numbers(values: object) -> str:
+            return np.array2string(np.asarray(values), precision=6, suppress_small=True).replace("\n", "")
+
+        rows = [
+            ("base coordinates r", ", ".join(reduced.base)),
+            ("group", f"{group} of {', '.join(reduced.group.fibre)}"),
+            ("connection A, xi = -A rdot", numbers(reduced.connection(r))),
+            ("metric G of l_c", numbers(reduced.metric(r))),
+            ("reaction F, FBO (5)", numbers(reduced.reaction(r, w))),
+        ]
+        try:
+            made = hamiltonize(model, group)
+        except NotHamiltonizable as reason:
+            rows.append(("Hamiltonizable", f"no: {first_line(reason).removeprefix('not Hamiltonizable: ')}"))
+        else:
+            rows += [("Hamiltonizable", "yes"), ("d ln f", numbers(made.omega(r)))]
+            for name, factor in made.turn_factors(r).items():
+                known = f"multiplied by {factor:.6g}" if np.isfinite(factor) else "with zeros or poles"
+                rows.append((f"f after a turn of {name}", known))
+            rows.append(("invariant measure", f"f^{len(reduced.base) - 1} dr dp"))
+        print_table(("quantity", f"at q = {numbers(q)}"), rows)

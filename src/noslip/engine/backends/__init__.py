@@ -1,0 +1,1 @@
+"""What runs or prints a scalar program, each a visitor of it."""

@@ -1,0 +1,249 @@
+"""Scalar programs compiled for the host by LLVM and called outside the interpreter's lock.
+
+Memory is a table of 8-byte slots, [group][slot][lane]: whole numbers and truths are stored as int64.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from noslip.engine.backends.llvm_dense import counting
+from noslip.engine.backends.llvm_text import Writer
+from noslip.engine.program import Program
+from noslip.engine.translate.functions import FUNCTIONS
+
+OPTIMIZE = 1  # the programs come simplified: more passes take twice as long and gain nothing (measured)
+
+
+@functools.cache
+def features() -> dict[str, bool]:
+    """What the host's processor can do, in LLVM's words."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm.get_host_cpu_features()
+
+
+def _machine() -> Any:
+    """A code generator for the host; each module takes one for itself."""
+    import llvmlite.binding as llvm
+
+    target = llvm.Target.from_triple(llvm.get_process_triple())
+    flags = features().flatten()  # type: ignore[attr-defined]
+    return target.create_target_machine(cpu=llvm.get_host_cpu_name(), features=flags, opt=OPTIMIZE, jit=True)
+
+
+@functools.cache
+def lanes() -> int:
+    """Doubles in one vector register of this machine."""
+    return 8 if features().get("avx512f") else 4 if features().get("avx") else 2
+
+
+@functools.cache
+def _find_library_functions() -> None:
+    """Tell LLVM where the C library's functions are; sincos is what it makes of a sine and a cosine."""
+    import llvmlite.binding as llvm
+
+    places: list[Any] = [None, "libm.so.6"]
+    for place in places:
+        try:
+            library = ctypes.CDLL(place)
+        except (OSError, TypeError):
+            continue
+        for name in (*FUNCTIONS, "fmod", "fma", "sincos", "floor", "ceil", "rint", "memset", "memcpy"):
+            if hasattr(library, name):
+                llvm.add_symbol(name, ctypes.cast(getattr(library, name), ctypes.c_void_p).value)
+
+
+class Module:
+    """Machine code of some functions; alive as long as the object."""
+
+    def __init__(self, text: str):
+        import llvmlite.binding as llvm
+
+        features()
+        _find_library_functions()
+        machine = _machine()
+        module = llvm.parse_assembly(text)
+        module.triple, module.data_layout = machine.triple, str(machine.target_data)
+        options = llvm.create_pipeline_tuning_options(speed_level=OPTIMIZE)
+        options.slp_vectorization = options.loop_vectorization = False  # lanes are written out already
+        passes = llvm.create_pass_builder(machine, options)
+        passes.getModulePassManager().run(module, passes)
+        # only the machine code is kept: an engine that owns the IR holds some ten megabytes per program
+        code = llvm.object_file.ObjectFileRef.from_data(machine.emit_object(module))
+        self.engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine())
+        self.engine.add_object_file(code)
+        self.engine.finalize_object()
+
+    def function(self, name: str, *types: Any) -> Any:
+        return ctypes.CFUNCTYPE(None, *types)(self.engine.get_function_address(name))
+
+
+def map_function(program: Program, width: int) -> Any:
+    """call(fixed, values, out, groups): the program on each group of lanes."""
+    w = Writer(width)
+    kinds = [program.nodes[i].kind for i in program.inputs]
+    outs = [program.nodes[o].kind for o in program.outputs]
+    with counting(w, "0", "%groups") as g:
+        fixed = _group(w, "%fixed", g, program.fixed)
+        values = _group(w, "%values", g, len(kinds) - program.fixed)
+        out = _group(w, "%out", g, len(outs))
+        names = [w.load(fixed, k, kind) for k, kind in enumerate(kinds[: program.fixed])]
+        names += [w.load(values, k, kind) for k, kind in enumerate(kinds[program.fixed :])]
+        w.bind(program, names)
+        w.block(program.setup)
+        w.block(program.main)
+        for k, (node, kind) in enumerate(zip(program.outputs, outs, strict=True)):
+            w.store(out, k, kind, w.name(node))
+    w.line("ret void")
+    text = w.function("void @map(ptr noalias %fixed, ptr noalias %values, ptr noalias %out, i64 %groups)")
+    module = Module(w.module([text]))
+    pointer = ctypes.c_void_p
+    call = module.function("map", pointer, pointer, pointer, ctypes.c_int64)
+    return Function(call, module)
+
+
+def advance_function(step: Program, after: Program | None, save: Program | None, width: int) -> Any:
+    """call(fixed, carry, rows, groups, k, stop, last, every, capacity): the time loop of each group.
+
+    `step` maps the state to the next one and says whether the member goes on; `after` maps (state, sums) to
+    sums; `save` maps the state to a row and to the state again. A row is written at the multiples of `every`
+    and at `last`. The loop ends early when no lane goes on.
+    """
+    w = Writer(width)
+    state, full, row = (_kinds(p) for p in (step, after or step, save))
+    if save is not None:
+        row = [save.nodes[o].kind for o in save.outputs[: len(save.outputs) - len(full)]]
+    fixed_kinds = [step.nodes[i].kind for i in step.inputs[: step.fixed]]
+    with counting(w, "0", "%groups") as g:
+        fixed_at = _group(w, "%fixed", g, step.fixed)
+        carry_at = _group(w, "%carry", g, len(full))
+        size = w.emit(f"mul i64 %capacity, {8 * width * len(row)}")
+        rows_at = w.emit(f"getelementptr i8, ptr %rows, i64 {w.emit(f'mul i64 {g}, {size}')}")
+        fixed = [w.load(fixed_at, k, kind) for k, kind in enumerate(fixed_kinds)]
+        carry = [w.load(carry_at, k, kind) for k, kind in enumerate(full)]
+        done = w.emit("srem i64 %first, %every")
+        until = w.emit(f"sub i64 %every, {done}")
+        setups = {}
+        for program in (step, after):
+            if program is not None:
+                w.bind(program, [*fixed, *["undef"] * (len(program.inputs) - program.fixed)])
+                w.block(program.setup)
+                setups[id(program)] = dict(w.names)
+        loop, leave, finish = w.fresh("time"), w.fresh("leave"), w.fresh("finish")
+        origin, some = w.label, w.emit("icmp slt i64 %first, %stop")
+        w.line(f"br i1 {some}, label %{loop}, label %{finish}")
+        w.start(loop)
+        place = len(w.lines)
+        now = [f"%{w.fresh('c')}" for _ in full]
+        k, left, index = (f"%{w.fresh(x)}" for x in ("k", "left", "index"))
+        new = _call(w, step, setups, fixed, now[: len(state)])
+        alive, new = new[-1], new[:-1]
+        sums = now[len(state) :]
+        if after is not None:
+            sums = _call(w, after, setups, fixed, [*new, *sums])
+        new += sums
+        k1 = w.emit(f"add nsw i64 {k}, 1")
+        left1 = w.emit(f"sub nsw i64 {left}, 1")
+        due = w.emit(f"or i1 {w.emit(f'icmp eq i64 {left1}, 0')}, {w.emit(f'icmp eq i64 {k1}, %last')}")
+        kept, left2, index2 = new, left1, index
+        if save is not None:
+            kept, left2, index2 = _save_if(w, due, save, fixed, new, left1, index, rows_at, row)
+        join = w.label
+        phis = [
+            f"  {p} = phi {w.type(t)} [ {a}, %{origin} ], [ {b}, %{join} ]"
+            for p, t, a, b in zip(now, full, carry, kept, strict=True)
+        ]
+        for name, begin, next_ in ((k, "%first", k1), (left, until, left2), (index, "0", index2)):
+            phis.append(f"  {name} = phi i64 [ {begin}, %{origin} ], [ {next_}, %{join} ]")
+        w.lines[place:place] = phis
+        more = w.emit(f"and i1 {w.any(alive)}, {w.emit(f'icmp slt i64 {k1}, %stop')}")
+        w.line(f"br i1 {more}, label %{loop}, label %{leave}")
+        w.start(leave)
+        for slot, (kind, value) in enumerate(zip(full, kept, strict=True)):
+            w.store(carry_at, slot, kind, value)
+        w.line(f"br label %{finish}")
+        w.start(finish)
+    w.line("ret void")
+    names = ("groups", "first", "stop", "last", "every", "capacity")
+    text = w.function(
+        "void @advance(ptr noalias %fixed, ptr noalias %carry, ptr noalias %rows, "
+        + ", ".join(f"i64 %{n}" for n in names)
+        + ")"
+    )
+    module = Module(w.module([text]))
+    call = module.function("advance", *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 6)
+    return Function(call, module)
+
+
+def _kinds(program: Program | None) -> list[str]:
+    return [] if program is None else [program.nodes[i].kind for i in program.inputs[program.fixed :]]
+
+
+def _save_if(
+    w: Writer,
+    due: str,
+    save: Program,
+    fixed: list[str],
+    state: list[str],
+    left: str,
+    index: str,
+    rows: str,
+    row: list[str],
+) -> tuple[list[str], str, str]:
+    """Where a row is due, write it and count it: the state, the steps to the next one, rows so far."""
+    keep, join, unsaved = w.fresh("save"), w.fresh("join"), w.label
+    w.line(f"br i1 {due}, label %{keep}, label %{join}")
+    w.start(keep)
+    saved = _call(w, save, {}, fixed, state)
+    offset = w.emit(f"mul i64 {index}, {8 * w.lanes * len(row)}")
+    target = w.emit(f"getelementptr i8, ptr {rows}, i64 {offset}")
+    for slot, kind in enumerate(row):
+        w.store(target, slot, kind, saved[slot])
+    counted = w.emit(f"add nsw i64 {index}, 1")
+    end = w.label
+    w.line(f"br label %{join}")
+    w.start(join)
+
+    def joined(t: str, old: str, fresh: str) -> str:
+        return w.emit(f"phi {t} [ {old}, %{unsaved} ], [ {fresh}, %{end} ]")
+
+    kinds = _kinds(save)
+    kept = [joined(w.type(t), a, b) for t, a, b in zip(kinds, state, saved[len(row) :], strict=True)]
+    return kept, joined("i64", left, "%every"), joined("i64", index, counted)
+
+
+def _call(
+    w: Writer, program: Program, setups: dict[int, dict[int, str]], fixed: list[str], values: Sequence[str]
+) -> list[str]:
+    """Write the program for these inputs; names of its outputs."""
+    w.bind(program, [*fixed, *values])
+    if id(program) in setups:
+        w.names = {**setups[id(program)], **w.names}
+    else:
+        w.block(program.setup)
+    w.block(program.main)
+    return [w.name(o) for o in program.outputs]
+
+
+def _group(w: Writer, pointer: str, group: str, slots: int) -> str:
+    offset = w.emit(f"mul i64 {group}, {8 * w.lanes * slots}")
+    return w.emit(f"getelementptr i8, ptr {pointer}, i64 {offset}")
+
+
+class Function:
+    """A function of machine code that takes NumPy arrays for pointers; `owner` holds the code."""
+
+    def __init__(self, call: Any, owner: Any):
+        self.call, self.owner = call, owner
+
+    def __call__(self, *args: Any) -> Any:
+        # the tuple of arguments keeps temporary arrays alive until the call is over
+        return self.call(*[a.ctypes.data if type(a) is np.ndarray else a for a in args])

@@ -1,0 +1,368 @@
+"""From a JAX function to a scalar program: every array becomes an array of node numbers.
+
+Operations that only move elements (slices, pads, transposes, gathers at known places) are NumPy operations on
+those numbers and cost nothing at run time. An operation that is not known here raises `CannotTranslate`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax import lax
+from jax.extend.core import ClosedJaxpr, Literal
+
+from noslip.engine.program import Block, CannotTranslate, Program, TooLarge, finish
+from noslip.engine.translate import solves as dense
+from noslip.engine.translate.arrays import Moves, Nodes, kind_of, refuse_wrapping
+from noslip.engine.translate.builder import Builder
+from noslip.engine.translate.elementwise import ELEMENTWISE, round_away
+from noslip.engine.translate.functions import FUNCTIONS
+from noslip.engine.translate.placement import LIMIT
+
+ROLLED = 600  # operations above which a scan is not written out turn by turn
+
+
+def translate(
+    function: Callable[..., Any],
+    fixed: Any,
+    varying: Any,
+    *,
+    expand: bool = True,
+    skip: str = "",
+    limit: int = LIMIT,
+) -> Program:
+    """The scalar program of `function(fixed, varying)`, pytrees of arrays or of their shapes.
+
+    `expand` writes elementary functions out as arithmetic. The loops of a jitted function named `skip` are
+    not run: its results are what they start from.
+    """
+    with jax.default_device(jax.local_devices(backend="cpu")[0]):
+        jaxpr, shape = jax.make_jaxpr(function, return_shape=True)(fixed, varying)
+    builder = Builder(limit)
+    builder.blocks = [Block(), Block()]
+    lower = _Lower(builder, expand, skip)
+    count = len(jax.tree.leaves(fixed))
+    arrays, numbers, first = [], [], 0
+    for k, aval in enumerate(jaxpr.in_avals):
+        block = 0 if k < count else 1
+        array = np.array(
+            [builder.input(kind_of(aval.dtype), block) for _ in range(math.prod(aval.shape))], dtype=np.int64
+        ).reshape(aval.shape)
+        arrays.append(array)
+        numbers.extend(array.ravel().tolist())
+        first += array.size if block == 0 else 0
+    outputs = lower.jaxpr(jaxpr, arrays)
+    flat = [int(x) for out in outputs for x in np.ravel(out)]
+    program = finish(builder.nodes, builder.blocks, numbers, first, flat, shape)
+    if program.size() > limit:
+        raise TooLarge(f"the step has {program.size()} scalar operations, over {limit}")
+    return program
+
+
+class _Lower(Moves):
+    def __init__(self, builder: Builder, expand: bool, skip: str):
+        self.b, self.expand, self.skip = builder, expand, skip
+        self.skipping = False
+
+    # ---- walking ----------------------------------------------------------------------------------
+    def jaxpr(self, closed: ClosedJaxpr, args: Sequence[Nodes]) -> list[Nodes]:
+        jaxpr = closed.jaxpr
+        env: dict[Any, Nodes] = {}
+        for var, value in zip(jaxpr.constvars, closed.consts, strict=True):
+            env[var] = self.constant(value, dtype_of(var))
+        env.update(zip(jaxpr.invars, args, strict=True))
+
+        def read(atom: Any) -> Nodes:
+            if isinstance(atom, Literal):
+                return self.constant(atom.val, dtype_of(atom))
+            return env[atom]
+
+        for eqn in jaxpr.eqns:
+            try:
+                values = self.equation(eqn, [read(a) for a in eqn.invars])
+            except (ArithmeticError, LookupError, TypeError, ValueError) as error:  # XLA may well run it
+                name = eqn.primitive.name
+                raise CannotTranslate(
+                    f"the operation '{name}' is used in a way without scalar form"
+                ) from error
+            env.update(zip(eqn.outvars, values, strict=True))
+        return [read(a) for a in jaxpr.outvars]
+
+    def equation(self, eqn: Any, args: list[Nodes]) -> list[Nodes]:
+        name = eqn.primitive.name
+        if name in ELEMENTWISE:
+            refuse_wrapping(name, eqn.outvars[0].aval.dtype)
+            return [self.each(ELEMENTWISE[name], *args)]
+        if name in FUNCTIONS:
+            return [self.each(lambda b, *x: self.elementary(name, *x), *args)]
+        method = getattr(self, "_" + name.replace("-", "_"), None)
+        if method is not None:
+            out = method(eqn, *args)
+            return out if isinstance(out, list) else [out]
+        if name in PLAIN_CALLS and (inner := _called(eqn)) is not None:
+            return self.jaxpr(inner, args)
+        raise CannotTranslate(f"the operation '{name}' has no scalar form")
+
+    def elementary(self, name: str, *x: int) -> int:
+        known = [self.b.value(a) for a in x]
+        function = FUNCTIONS[name]
+        if None not in known:
+            try:
+                return self.b.const(float(function.exact(*known)))
+            except (ValueError, OverflowError, ZeroDivisionError):
+                pass
+        if self.expand:
+            return function.expand(self.b, *x)
+        return self.b.raw(name, "f", *x)
+
+    # ---- calls ------------------------------------------------------------------------------------
+    def _jit(self, eqn: Any, *args: Nodes) -> list[Nodes]:
+        name = eqn.params.get("name", "")
+        if self.skip and name == self.skip:
+            self.skipping = True
+            outs = self.jaxpr(eqn.params["jaxpr"], args)
+            self.skipping = False
+            return outs
+        return self.jaxpr(eqn.params["jaxpr"], args)
+
+    _pjit = _jit
+    _closed_call = _jit
+
+    def _custom_jvp_call(self, eqn: Any, *args: Nodes) -> list[Nodes]:
+        return self.jaxpr(eqn.params["call_jaxpr"], args)
+
+    _custom_vjp_call = _custom_jvp_call
+
+    def _call_hi_primitive(self, eqn: Any, *args: Nodes) -> list[Nodes]:
+        """JAX 0.11's form of functions with derivative rules of their own."""
+        made = eqn.params["_prim"]
+
+        def expanded(*flat: Any) -> list[Any]:
+            return jax.tree.leaves(made.expand(*jax.tree.unflatten(made.in_tree, flat)))
+
+        return self.jaxpr(jax.make_jaxpr(expanded)(*(atom.aval for atom in eqn.invars)), args)
+
+    def _custom_linear_solve(self, eqn: Any, *args: Nodes) -> list[Nodes]:
+        lengths, jaxprs = eqn.params["const_lengths"], eqn.params["jaxprs"]
+        start = lengths.matvec + lengths.vecmat
+        consts = args[start : start + lengths.solve]
+        return self.jaxpr(jaxprs.solve, [*consts, *args[sum(lengths) :]])
+
+    def _small_solve(self, eqn: Any, a: Nodes, b: Nodes) -> Nodes:
+        solve = dense.spd_solve if eqn.params["spd"] else dense.solve
+        out = np.empty_like(b)
+        for place in np.ndindex(*b.shape[:-2]):
+            out[place] = solve(self.b, a[place], b[place])
+        return out
+
+    def _platform_index(self, eqn: Any) -> Nodes:
+        groups = eqn.params["platforms"]
+        chosen = next((k for k, names in enumerate(groups) if names is None or "cpu" in names), 0)
+        return np.array(self.b.const(chosen), dtype=np.int64)
+
+    def _cond(self, eqn: Any, index: Nodes, *args: Nodes) -> list[Nodes]:
+        branches, number = eqn.params["branches"], int(index)
+        last = len(branches) - 1
+        known = self.b.value(number)
+        if known is not None:
+            return self.jaxpr(branches[min(max(int(known), 0), last)], args)
+        if any(_has_loop(branch.jaxpr) for branch in branches):
+            return self._guarded_branches(branches, number, args, eqn.outvars)
+        outs = self.jaxpr(branches[last], args)
+        for k in reversed(range(last)):
+            chosen = self._chooses(number, k, last)
+            these = self.jaxpr(branches[k], args)
+            outs = [
+                self.each(lambda b, y, n, c=chosen: b.select(c, y, n), yes, no)
+                for yes, no in zip(these, outs, strict=True)
+            ]
+        return outs
+
+    def _chooses(self, number: int, k: int, last: int) -> int:
+        """Whether the number chooses branch k; numbers out of range choose the first or the last."""
+        if self.b.nodes[number].kind == "b":
+            return number if k else self.b.invert(number)
+        op = "le" if k == 0 else "ge" if k == last else "eq"
+        return self.b.compare(op, number, self.b.const(k))
+
+    def _guarded_branches(self, branches: Any, number: int, args: Any, outvars: Any) -> list[Nodes]:
+        """Each branch as a loop of one turn or none: a loop in a branch not taken may never end."""
+        b, shapes = self.b, [v.aval.shape for v in outvars]
+        outs = [self.constant(np.zeros(v.aval.shape), v.aval.dtype) for v in outvars]
+        for k, branch in enumerate(branches):
+
+            def once(_: list[int], branch: Any = branch) -> list[int]:
+                return [b.const(False), *_ravel(self.jaxpr(branch, args))]
+
+            chosen = self._chooses(number, k, len(branches) - 1)
+            results = b.loop([chosen, *_ravel(outs)], lambda x: x[0], once)
+            outs = _unravel(results[1:], shapes)
+        return outs
+
+    def _while(self, eqn: Any, *args: Nodes) -> list[Nodes]:
+        p = eqn.params
+        n, m = p["cond_nconsts"], p["body_nconsts"]
+        cond_consts, body_consts, inits = args[:n], args[n : n + m], args[n + m :]
+        if self.skipping:
+            return list(inits)
+        shapes = [x.shape for x in inits]
+
+        def condition(x: list[int]) -> int:
+            return int(self.jaxpr(p["cond_jaxpr"], [*cond_consts, *_unravel(x, shapes)])[0])
+
+        def body(x: list[int]) -> list[int]:
+            return _ravel(self.jaxpr(p["body_jaxpr"], [*body_consts, *_unravel(x, shapes)]))
+
+        return _unravel(self.b.loop(_ravel(inits), condition, body), shapes)
+
+    def _scan(self, eqn: Any, *args: Nodes) -> list[Nodes]:
+        """Written out turn by turn where that stays small, rolled otherwise."""
+        p = eqn.params
+        n, m, length = *_scan_groups(eqn), p["length"]
+        consts, carry, xs = args[:n], list(args[n : n + m]), args[n + m :]
+        order = list(range(length))[:: -1 if p["reverse"] else 1]
+        state, before = self.b.snapshot(), len(self.b.nodes)
+        ys: list[list[Nodes]] = []
+        for turn, k in enumerate(order):
+            outs = self.jaxpr(p["jaxpr"], [*consts, *carry, *(x[k] for x in xs)])
+            carry = outs[:m]
+            ys.append(outs[m:])
+            if (len(self.b.nodes) - before) / (turn + 1) * length > ROLLED and length > 2:
+                self.b.restore(state)
+                return self._rolled_scan(p["jaxpr"], consts, list(args[n : n + m]), xs, order)
+        ys = ys[:: -1 if p["reverse"] else 1]
+        if not length:
+            return [*carry, *(self.constant(np.zeros(v.aval.shape), v.aval.dtype) for v in eqn.outvars[m:])]
+        stacked = [np.stack(column) for column in zip(*ys, strict=True)]
+        return [*carry, *stacked]
+
+    def _rolled_scan(
+        self,
+        jaxpr: ClosedJaxpr,
+        consts: Sequence[Nodes],
+        carry: list[Nodes],
+        xs: Sequence[Nodes],
+        order: list[int],
+    ) -> list[Nodes]:
+        shapes, rows = [c.shape for c in carry], [x.shape[1:] for x in xs]
+        tables = [[int(a) for a in column] for x in xs for column in x[order].reshape(len(order), -1).T]
+        y_shapes: list[Any] = []
+
+        def body(params: list[int], entry: list[int]) -> tuple[list[int], list[int]]:
+            outs = self.jaxpr(jaxpr, [*consts, *_unravel(params, shapes), *_unravel(entry, rows)])
+            y_shapes[:] = [y.shape for y in outs[len(shapes) :]]
+            return _ravel(outs[: len(shapes)]), _ravel(outs[len(shapes) :])
+
+        results, stacked = self.b.rolled(len(order), _ravel(carry), tables, body)
+        back = np.argsort(order)
+        columns = [np.array(column, dtype=np.int64)[back] for column in stacked]
+        ys, first = [], 0
+        for shape in y_shapes:
+            size = math.prod(shape)
+            ys.append(np.stack(columns[first : first + size], axis=-1).reshape(len(order), *shape))
+            first += size
+        return [*_unravel(results, shapes), *ys]
+
+    # ---- the rest ---------------------------------------------------------------------------------
+    def _select_n(self, eqn: Any, which: Nodes, *cases: Nodes) -> Nodes:
+        if len(cases) == 2 and kind_of(eqn.invars[0].aval.dtype) == "b":
+            return self.each(lambda b, c, no, yes: b.select(c, yes, no), which, *cases)
+        out = cases[-1]
+        for k in reversed(range(len(cases) - 1)):
+            out = self.each(
+                lambda b, w, this, rest, k=k: b.select(b.compare("le", w, b.const(k)), this, rest),
+                which,
+                cases[k],
+                out,
+            )
+        return out
+
+    def _clamp(self, eqn: Any, low: Nodes, x: Nodes, high: Nodes) -> Nodes:
+        return self.each(lambda b, l, a, h: b.smaller(b.larger(a, l), h), low, x, high)
+
+    def _integer_pow(self, eqn: Any, x: Nodes) -> Nodes:
+        return self.each(lambda b, a: b.power(a, eqn.params["y"]), x)
+
+    def _pow(self, eqn: Any, x: Nodes, y: Nodes) -> Nodes:
+        def power(b: Builder, a: int, e: int) -> int:
+            exponent = b.convert(e, "f")
+            known = b.value(exponent)
+            if known is not None and abs(known) <= 16 and known == int(known):
+                return b.power(a, int(known))
+            if known is not None and abs(known) == 0.5:
+                root = b.sqrt(a)
+                return root if known > 0 else b.div(b.const(1.0), root)
+            return self.elementary("pow", a, exponent)
+
+        return self.each(power, x, y)
+
+    def _round(self, eqn: Any, x: Nodes) -> Nodes:
+        if eqn.params["rounding_method"] != lax.RoundingMethod.TO_NEAREST_EVEN:
+            return self.each(round_away, x)
+        return self.each(lambda b, a: b.unary("rint", a, lambda v: float(round(v))), x)
+
+    def _empty(self, eqn: Any) -> Nodes:
+        aval = eqn.outvars[0].aval
+        return self.constant(np.zeros(aval.shape), aval.dtype)
+
+    _empty2 = _empty
+
+    def _rng_bit_generator(self, eqn: Any, *_: Nodes) -> Nodes:
+        raise CannotTranslate("a step that draws random numbers has no scalar form")
+
+
+PLAIN_CALLS = {"checkpoint", "remat", "remat2", "core_call", "core_closed_call", "eval_jaxpr", "custom_lin"}
+
+
+def _has_loop(jaxpr: Any) -> bool:
+    """Whether a `while` is somewhere inside."""
+    for eqn in jaxpr.eqns:
+        if eqn.primitive.name == "while":
+            return True
+        for value in jax.tree.leaves(list(eqn.params.values()), is_leaf=lambda x: hasattr(x, "eqns")):
+            inner = getattr(value, "jaxpr", value)
+            if hasattr(inner, "eqns") and _has_loop(inner):
+                return True
+    return False
+
+
+def dtype_of(atom: Any) -> Any:
+    return atom.aval.dtype
+
+
+def _called(eqn: Any) -> ClosedJaxpr | None:
+    """The function that a plain call (checkpoint, eval_jaxpr, ...) runs; None for other operations."""
+    inner = [v for v in eqn.params.values() if hasattr(v, "eqns") or hasattr(v, "jaxpr")]
+    if len(inner) != 1:
+        return None
+    closed = inner[0] if hasattr(inner[0], "jaxpr") else ClosedJaxpr(inner[0], ())
+    fits = len(closed.jaxpr.invars) == len(eqn.invars) and len(closed.jaxpr.outvars) == len(eqn.outvars)
+    return closed if fits else None
+
+
+def _ravel(arrays: Sequence[Nodes]) -> list[int]:
+    return [int(x) for array in arrays for x in np.ravel(array)]
+
+
+def _scan_groups(eqn: Any) -> tuple[int, int]:
+    """How many constants and carried values a scan has: its slices alone lose an axis on the way in and out.
+    (The parameters that say so have other names in other versions of JAX.)"""
+    inner = getattr(eqn.params["jaxpr"], "jaxpr", eqn.params["jaxpr"])
+    same = [
+        sum(a.aval.ndim == b.aval.ndim for a, b in zip(outer, own, strict=True))
+        for outer, own in ((eqn.invars, inner.invars), (eqn.outvars, inner.outvars))
+    ]
+    return same[0] - same[1], same[1]
+
+
+def _unravel(numbers: list[int], shapes: list[Any]) -> list[Nodes]:
+    out, first = [], 0
+    for shape in shapes:
+        size = math.prod(shape)
+        out.append(np.array(numbers[first : first + size], dtype=np.int64).reshape(shape))
+        first += size
+    return out

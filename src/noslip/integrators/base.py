@@ -1,0 +1,178 @@
+"""The contract of an integrator, and the sums that keep a long run exact.
+
+An implicit method is its residual: `init`, `guess`, `residual`, `update`, `observe`; the solve, the
+loop, saving and compiling are elsewhere. A method of the form x = F(x) gives `fixed_point` instead of the
+residual and is iterated, an explicit one gives `step` instead of the middle three.
+States are frozen pytrees whose only absolute position is `q` (a `Sum`), so that the time loop can
+wrap declared angles in any of them; all else is increments, velocities and momenta.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from noslip.integrators.solve import Solve, explicit_step, iterate, solve
+from noslip.numerics.sums import Sum
+
+if TYPE_CHECKING:
+    from noslip.system import System
+
+VOCABULARY: Mapping[str, str] = {
+    "constraint": "phi(q, v) = 0 at every saved state, to round-off",
+    "deformed_constraint": "phi at the method's own inner node, JS (88), to round-off",
+    "energy": "the energy where the motion conserves it, to round-off",
+    "first_integrals": "every declared first integral, to round-off",
+    "reversible": "self-adjoint: a step of -h undoes a step of h",
+    "symplectic_reduced": "the symplectic form of the reduced phase space",
+    "momentum_equation": "the discrete nonholonomic momentum equation",
+}
+
+
+class Observation(NamedTuple):
+    """What a state shows to the outside; `multipliers` None where the method has none of its own."""
+
+    t: Array
+    q: Array
+    v: Array
+    multipliers: Array | None
+    multiplier_t: Array
+
+
+class State(Protocol):
+    """Any frozen pytree with these; the next step may need more."""
+
+    @property
+    def t(self) -> Sum: ...
+    @property
+    def q(self) -> Sum: ...
+
+
+class Integrator:
+    """Base of all methods. Subclasses are frozen dataclasses: equal fields mean equal methods."""
+
+    @property
+    def order(self) -> int:
+        """Order p of the global error in (q, v); the claims test measures it."""
+        raise NotImplementedError(f"{type(self).__name__} must define order")
+
+    @property
+    def preserves(self) -> frozenset[str]:
+        """Words of VOCABULARY: each is a promise that the claims test holds, each absent one seen broken."""
+        return frozenset()
+
+    reference: ClassVar[str] = ""
+    """Paper and equation numbers."""
+
+    exact: ClassVar[bool] = False
+    """True for a flow that is right to round-off whatever the step; its order is not measured."""
+
+    @property
+    def own_time(self) -> bool:
+        """Whether time is computed in the step instead of being t0 + k h."""
+        return False
+
+    @property
+    def remembers_start(self) -> bool:
+        """Whether the state carries constants of the initial state, such as its energy."""
+        return False
+
+    @classmethod
+    def variants(cls) -> tuple[Self, ...]:
+        """The parameter choices that the claims test runs."""
+        return (cls(),)
+
+    def applies_to(self, system: System) -> str | None:
+        """None, or one sentence that says why this method cannot run on this system."""
+        return None
+
+    def init(self, system: System, q: Array, v: Array, t: Array, h: Array) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} must define init")
+
+    def guess(self, system: System, state: Any, h: Array) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} must define guess, or step")
+
+    def scale(self, system: System, state: Any, guess: Any, h: Array) -> Any:
+        """Sizes of the unknowns, against which the solve judges their last increments."""
+        raise NotImplementedError(f"{type(self).__name__} must define scale, or step")
+
+    def fixed_point(self, system: System, state: Any, x: Any, h: Array) -> Any:
+        """F(x) of a method of the form x = F(x), contracting where the step is not too large."""
+        raise NotImplementedError(f"{type(self).__name__} must define fixed_point, residual or step")
+
+    def simplified_newton(self, system: System, state: Any, x: Any, h: Array) -> Callable[[Any], Any]:
+        """A map with the fixed point of `fixed_point`, made at x, that contracts near x also at large steps.
+        It is used where `fixed_point` does not; a method without it leaves such steps to full Newton."""
+        raise NotImplementedError(f"{type(self).__name__} has no simplified Newton iteration")
+
+    def residual(self, system: System, state: Any, x: Any, h: Array) -> Any:
+        """Zero at the solution; x - F(x) where the method gives a fixed point."""
+        return jax.tree.map(jnp.subtract, x, self.fixed_point(system, state, x, h))
+
+    def update(self, system: System, state: Any, x: Any, h: Array) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} must define update, or step")
+
+    def observe(self, state: Any) -> Observation:
+        raise NotImplementedError(f"{type(self).__name__} must define observe")
+
+    def step(self, system: System, state: Any, h: Array) -> Any:
+        """Explicit methods define this one."""
+        return None
+
+    def is_explicit(self, system: System) -> bool:
+        """Whether `step` is used; a method that is explicit on some systems only says on which."""
+        return type(self).step is not Integrator.step
+
+    def advance(self, system: System, state: Any, h: Array) -> tuple[Any, Solve]:
+        """One step with the record of its solve. Used by the time loop; compositions override it, and methods
+        for which a solved step may still have led out of their reach."""
+        if self.is_explicit(system):
+            state = self.step(system, state, h)
+            return state, explicit_step(state)
+        guess = self.guess(system, state, h)
+        scale = self.scale(system, state, guess, h)
+        if type(self).fixed_point is not Integrator.fixed_point:
+            own = type(self).simplified_newton is not Integrator.simplified_newton
+            x, record = iterate(
+                lambda x: self.fixed_point(system, state, x, h),
+                guess,
+                scale,
+                (lambda x: self.simplified_newton(system, state, x, h)) if own else None,
+            )
+        else:
+            x, record = solve(lambda x: self.residual(system, state, x, h), guess, scale)
+        return self.update(system, state, x, h), record
+
+    def failure_detail(self, system: System, run: Any) -> str:
+        """What a failed run's message says beyond the status, with its own punctuation."""
+        return ""
+
+    def discrete_lagrangian(self, system: System, q: Array, q1: Array, h: Array) -> Array:
+        """L_d(q, q1), whose momenta the discrete momentum equation is about; here by the midpoint rule."""
+        return h * system.lagrangian((q + q1) / 2, (q1 - q) / h, system.parameters)
+
+    def deformed_constraint(self, system: System, q: Array, v: Array, h: Array) -> Array:
+        """What a method with the promise `deformed_constraint` keeps at zero instead of phi; JS (88)."""
+        return system.phi(q - h / 2 * v, v)
+
+    def options(self) -> dict[str, Any]:
+        """The fields by name, for tables and saved files."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+
+
+def require_interval(name: str, value: float, low: float, high: float) -> None:
+    """Refuse a parameter outside its interval."""
+    if not low <= value <= high:
+        raise ValueError(f"`{name}` must be in [{low:g}, {high:g}], but {value!r} was provided")
+
+
+def require_one_of(name: str, value: object, choices: tuple[object, ...]) -> None:
+    """Refuse a parameter that is not among its choices."""
+    if value not in choices:
+        listed = ", ".join(repr(choice) for choice in choices)
+        raise ValueError(f"`{name}` must be one of {listed}, but {value!r} was provided")

@@ -1,0 +1,1 @@
+"""What the methods of one family share: states, equations, starts."""

@@ -1,0 +1,93 @@
+"""What the methods from LMS's generating functions share: S_alpha^h, its two momenta, and the state.
+
+    S_alpha^h(q0, q1) = h L(node, w),   node = q0 + alpha h w,   w = (q1 - q0) / h             LMS (25)
+    p0 = -D1 S - (1 - alpha) h F(node, w) = dL/dv(node, w) - (1 - alpha) h (dL/dq + F)(node, w)
+    p1 =  D2 S +      alpha  h F(node, w) = dL/dv(node, w) +      alpha  h (dL/dq + F)(node, w)   (17)
+
+F is the force that acts along the arc (LMS: F = -Lambda~); with several alphas all terms are averaged,
+remark 4.1. The two-point equations say that p1 of one step is, up to a projection, p0 of the next, so a
+method is a map of (q, v) with v = M^-1 (p - a), the discrete Legendre velocity. Its unknown is d = w - v.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jax import Array
+
+from noslip.integrators.base import Integrator, Observation, Sum
+from noslip.integrators.families.lagrange_dalembert import VelocityState, kinetic_scale, mean
+from noslip.numerics.linear import spd_solve
+
+if TYPE_CHECKING:
+    from noslip.system import System
+
+
+class Generating(Integrator):
+    """Common parts; a method adds `force`, `departing` and `update`."""
+
+    alpha: float
+
+    @property
+    def alphas(self) -> tuple[float, ...]:
+        """The nodes over which S is averaged."""
+        return (self.alpha,)
+
+    def force(self, system: System, node: Array, w: Array, t: Array) -> Array:
+        """F, the force that acts along the arc."""
+        raise NotImplementedError(f"{type(self).__name__} must define force")
+
+    def departing(self, system: System, state: VelocityState, h: Array) -> Array:
+        """p0, the momentum with which the step leaves its node."""
+        raise NotImplementedError(f"{type(self).__name__} must define departing")
+
+    def momenta(self, system: System, q: Array, w: Array, t: Array, h: Array) -> tuple[Array, Array]:
+        """p0 and p1 of (17) for the arc from q to q + h w."""
+        p0, p1 = [], []
+        for alpha in self.alphas:
+            node = q + alpha * h * w
+            f = system.dL_dq(node, w) + self.force(system, node, w, t + alpha * h)
+            p = system.momentum(node, w)
+            p0.append(p - (1 - alpha) * h * f)
+            p1.append(p + alpha * h * f)
+        return mean(p0), mean(p1)
+
+    def discrete_lagrangian(self, system: System, q: Array, q1: Array, h: Array) -> Array:
+        """S of (25)."""
+        w = (q1 - q) / h
+        return mean([h * system.lagrangian(q + a * h * w, w, system.parameters) for a in self.alphas])
+
+    def init(self, system: System, q: Array, v: Array, t: Array, h: Array) -> VelocityState:
+        return VelocityState(Sum.start(t), Sum.start(q), Sum.start(v), system.multipliers(q, v, t), t)
+
+    def guess(self, system: System, state: VelocityState, h: Array) -> Array:
+        return h / 2 * system.acceleration(state.q.value, state.v.value, state.t.value)
+
+    def scale(self, system: System, state: VelocityState, guess: Array, h: Array) -> Array:
+        return kinetic_scale(system, state.q.value, state.v.value, guess, h).d
+
+    def residual(self, system: System, state: VelocityState, x: Array, h: Array) -> Array:
+        p0, _ = self.momenta(system, state.q.value, state.v.value + x, state.t.value, h)
+        return p0 - self.departing(system, state, h)
+
+    def arrival(self, system: System, state: VelocityState, x: Array, h: Array) -> tuple[Sum, Array]:
+        """The new node, and the increment of velocity up to v1 = M^-1 (p1 - a) there."""
+        w = state.v.value + x
+        q = state.q.plus(h * w)
+        _, p1 = self.momenta(system, state.q.value, w, state.t.value, h)
+        return q, spd_solve(system.mass_matrix(q.value), p1 - system.momentum(q.value, state.v.value))
+
+    def observe(self, state: VelocityState) -> Observation:
+        return Observation(state.t.value, state.q.value, state.v.value, state.lam, state.lam_t)
+
+
+def project(system: System, q: Array, v: Sum) -> Sum:
+    """P of LMS section 5: M-orthogonally onto the constraint at q."""
+    return v.plus(system.project_velocity(q, v.value) - v.value)
+
+
+def needs_projectors(system: System) -> str | None:
+    """The reason why P cannot be used, if there is one."""
+    if system.kind != "nonlinear":
+        return None
+    return "P of LMS section 5 needs linear or affine constraints, but these are nonlinear"

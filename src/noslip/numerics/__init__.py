@@ -1,0 +1,1 @@
+"""Mathematics without mechanics: linear algebra, collocation, compositions, discrete gradients, sums."""

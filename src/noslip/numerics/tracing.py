@@ -1,0 +1,24 @@
+"""Whether JAX is tracing: then values are unknown and nothing can be judged by them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.extend.core import get_opaque_trace_state
+
+with jax.ensure_compile_time_eval():
+    _EAGER = get_opaque_trace_state()
+
+
+def is_traced(*values: Any) -> bool:
+    """Whether a JAX transformation is under way: traced values, or an enclosing jit that stages all."""
+    if get_opaque_trace_state() == _EAGER:  # the usual case, without an operation
+        return has_tracers(values)
+    return has_tracers(values, jnp.zeros(()))
+
+
+def has_tracers(*values: Any) -> bool:
+    """Whether some of these values are traced."""
+    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(values))

@@ -1,0 +1,292 @@
+"""Checks of a run's arguments: one clear sentence before anything is computed."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import operator
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from noslip.engine.backends.numpy_rows import evaluate_anyhow, evaluate_state
+from noslip.errors import unknown_name
+from noslip.integrators.base import Integrator
+from noslip.numerics.tracing import is_traced
+from noslip.system import System
+
+BACKENDS = ("auto", "xla", "native", "gpu")
+ADMISSIBLE = 1e-9
+
+
+def as_floats(name: str, value: Any, shape: tuple[int, ...], traced: bool) -> Any:
+    """An array of float64 of that shape; other kinds of data are refused instead of converted."""
+    array = jnp.asarray(value, dtype=float) if traced else _concrete_floats(name, value)
+    if array.shape != shape:
+        raise ValueError(f"`{name}` must have shape {shape}, but {array.shape} was provided")
+    return array
+
+
+def _concrete_floats(name: str, value: Any) -> np.ndarray:
+    try:
+        array = np.asarray(value)
+    except ValueError:  # ragged lists
+        array = np.asarray(None)
+    if array.dtype.kind not in "fiu":
+        raise ValueError(f"`{name}` must be real numbers, but {value!r} was provided")
+    if array.dtype.kind == "f" and array.dtype.itemsize < 8:
+        raise ValueError(
+            f"`{name}` must be float64, but {array.dtype} was provided; "
+            "import noslip before making JAX arrays, which are 32-bit until then"
+        )
+    return array.astype(float)
+
+
+def whole(name: str, value: Any, low: int) -> int:
+    """A whole number from `low` to 2^62."""
+    number = low - 1
+    with contextlib.suppress(TypeError):
+        number = operator.index(int(value) if isinstance(value, float) and value.is_integer() else value)
+    if isinstance(value, bool) or not low <= number <= 2**62:
+        raise ValueError(f"`{name}` must be a whole number >= {low}, but {value!r} was provided")
+    return number
+
+
+def whole_steps(steps: int | None, t_end: float | None, t0: Any, h: Any) -> int:
+    """The number of steps from `steps` or `t_end`."""
+    if (steps is None) == (t_end is None):
+        given = "both were" if steps is not None else "neither was"
+        raise ValueError(f"exactly one of `steps` and `t_end` must be given, but {given}")
+    if steps is None:
+        if is_traced(t0, h):
+            raise ValueError("`steps` must be given instead of `t_end` when t0 or step_size is traced")
+        assert t_end is not None
+        if not (np.isfinite(float(h)) and float(h) > 0):
+            raise ValueError(f"`step_size` must be positive, but {float(h)!r} was provided")
+        span = (float(t_end) - float(t0)) / float(h)
+        if not np.isfinite(span) or span < 0 or span > 2**62:
+            raise ValueError(f"`t_end` must be a time after t0 = {float(t0):g}, but {t_end!r} was provided")
+        steps = round(span)
+        if abs(span - steps) > min(1e-9 * max(1.0, span), 1e-3):
+            low, high = float(t0) + np.floor(span) * float(h), float(t0) + np.ceil(span) * float(h)
+            raise ValueError(
+                f"`t_end` must be t0 + a whole number of steps, but {t_end!r} is {span:.6g} steps after t0; "
+                f"the nearest reachable times are {low:.12g} and {high:.12g}"
+            )
+    return whole("steps", steps, 0)
+
+
+def check_run(
+    system: System,
+    integrator: Integrator,
+    q: Any,
+    v: Any,
+    t: Any,
+    h: Any,
+    backend: str,
+    traced: bool = False,
+    members: int = 1,
+) -> None:
+    """Refuse what cannot be run; values are looked at only where they are concrete."""
+    if not isinstance(integrator, Integrator):
+        raise TypeError(
+            f"`integrator` must be an integrator such as VelocityNonholonomic(), "
+            f"but {integrator!r} was provided"
+        )
+    if backend not in BACKENDS:
+        raise ValueError(unknown_name("backend", backend, BACKENDS))
+    if backend == "gpu" and members == 1:
+        raise ValueError("backend 'gpu' is for ensembles; one trajectory is a CPU's work, use 'auto'")
+    if backend == "native" and traced:
+        raise ValueError(
+            "backend 'native' cannot run traced arguments (grad, jit, vmap); use 'auto' or 'xla'"
+        )
+    if reason := integrator.applies_to(system):
+        raise ValueError(f"{type(integrator).__name__} cannot run on this system: {reason}")
+    if not traced:
+        _check_values(system, integrator, q, v, t, h)
+
+
+def _check_values(system: System, integrator: Integrator, q: Any, v: Any, t: Any, h: Any) -> None:
+    for name, array in (("q0", q), ("v0", v), ("t0", t)):
+        if not all(map(math.isfinite, np.ravel(array).tolist())):
+            raise ValueError(f"`{name}` must be finite, but {np.asarray(array)} was provided")
+    if not 0 < float(h) < math.inf:
+        raise ValueError(f"`step_size` must be positive, but {float(h)!r} was provided")
+    if not _is_implicit(system, integrator) and _surely_admissible(system, q, v):
+        return
+    M, mu, phi, jacobian = _at_start(system, integrator, q, v, t, h)
+    if not np.isfinite(M).all():
+        raise ValueError(f"the mass matrix must be finite, but at q0 = {np.asarray(q)} it is not")
+    eigenvalues = np.linalg.eigvalsh(M)
+    if eigenvalues[0] <= 1e-13 * abs(eigenvalues[-1]):
+        raise ValueError(
+            f"the mass matrix must be positive definite, but at q0 = {np.asarray(q)} "
+            f"its eigenvalues are {eigenvalues}"
+        )
+    if not np.isfinite(mu).all():
+        raise ValueError(f"the constraint must be finite, but at q0 = {np.asarray(q)} it is not")
+    if len(values := _small_singular_values(mu)):
+        raise ValueError(
+            f"the constraint one-forms must have full rank {system.m}, but at q0 = {np.asarray(q)} "
+            f"their singular values are {values}"
+        )
+    residual, size = np.max(np.abs(phi)), np.linalg.norm(np.asarray(v))
+    if not residual <= ADMISSIBLE * (1 + size):
+        raise ValueError(
+            f"`v0` must satisfy the constraint, but phi(q0, v0) = {phi} (at most "
+            f"{ADMISSIBLE * (1 + size):.0e} is allowed); system.project_velocity(q0, v0) gives the nearest "
+            "velocity that does"
+        )
+    if jacobian is not None and len(values := _small_singular_values(jacobian)):
+        raise ValueError(
+            f"{type(integrator).__name__} has no unique step from this state: its regularity matrix, "
+            f"JS (61), has singular values {values}; try another step_size or other parameters of the method"
+        )
+
+
+def _is_implicit(system: System, integrator: Integrator) -> bool:
+    return type(integrator).residual is not Integrator.residual and not integrator.is_explicit(system)
+
+
+def _surely_admissible(system: System, q: np.ndarray, v: np.ndarray) -> bool:
+    """Whether a few multiplications can tell that mass matrix, constraints and velocity are good. It is the
+    usual answer, and the factorisations that give the precise one take longer than a short run."""
+    n, m = system.n, system.m
+    if n > 6 or (numbers := evaluate_state(_mass_and_gram_matrix_and_phi, system, q, v)) is None:
+        return False
+    mass, gram, phi = numbers[: n * n], numbers[n * n : n * n + m * m], numbers[n * n + m * m :]
+    allowed = ADMISSIBLE * (1 + math.hypot(*v))
+    return _surely_regular(mass, n) and _surely_regular(gram, m) and all(abs(x) <= allowed for x in phi)
+
+
+def _mass_and_gram_matrix_and_phi(system: System, q: Array, v: Array) -> tuple[Array, Array, Array]:
+    mu = system.mu(q, v)
+    return system.mass_matrix(q), mu @ mu.T, system.phi(q, v)
+
+
+def _surely_regular(matrix: Sequence[float], n: int) -> bool:
+    """Whether a symmetric matrix is positive definite and far from singular: the ratio of its least to its
+    largest eigenvalue is at least det / trace^n. False may mean that this cannot tell."""
+    rows = [list(matrix[i * n : (i + 1) * n]) for i in range(n)]
+    trace, ratio = sum(matrix[:: n + 1]), 1.0
+    for k, pivots in enumerate(rows):
+        if not 0 < pivots[k] < math.inf:
+            return False
+        ratio *= pivots[k] / trace
+        for row in rows[k + 1 :]:
+            factor = row[k] / pivots[k]
+            for j in range(k + 1, n):
+                row[j] -= factor * pivots[j]
+    return ratio > 1e-10  # far above the round-off of the elimination
+
+
+def _at_start(
+    system: System, integrator: Integrator, q: Array, v: Array, t: Array, h: Array
+) -> tuple[Any, Any, Any, Any]:
+    """Mass matrix, constraints and, for an implicit method, its regularity matrix."""
+    rows = [np.asarray(x)[None] for x in (q, v, t, h)]
+    return jax.tree.map(lambda x: x[0], evaluate_anyhow(_start_matrices, integrator, system, *rows))
+
+
+def _start_matrices(
+    integrator: Integrator, system: System, q: Array, v: Array, t: Array, h: Array
+) -> tuple[Array, Array, Array, Array | None]:
+    implicit = _is_implicit(system, integrator)
+    jacobian = _regularity_matrix(system, integrator, q, v, t, h) if implicit else None
+    return system.mass_matrix(q), system.mu(q, v), system.phi(q, v), jacobian
+
+
+def _regularity_matrix(
+    system: System, integrator: Integrator, q: Array, v: Array, t: Array, h: Array
+) -> Array:
+    """The Jacobian of the step's equations at the initial guess, which is JS (61) up to scaling;
+    unknowns in units of their own size, equations in units of their largest entry."""
+    state = integrator.init(system, q, v, t, h)
+    guess = integrator.guess(system, state, h)
+    flat, unravel = jax.flatten_util.ravel_pytree(guess)
+    size = jax.flatten_util.ravel_pytree(integrator.scale(system, state, guess, h))[0]
+
+    def residual(x: Array) -> Array:
+        return jax.flatten_util.ravel_pytree(integrator.residual(system, state, unravel(x), h))[0]
+
+    scaled = jax.jacfwd(residual)(flat) * jnp.where(size > 0, size, 1.0)
+    return scaled / jnp.maximum(jnp.max(jnp.abs(scaled), axis=1, keepdims=True), 1e-300)
+
+
+def _small_singular_values(matrix: np.ndarray) -> np.ndarray:
+    """All singular values if the smallest says that the matrix is singular, else none."""
+    if not np.all(np.isfinite(matrix)):
+        return np.full(min(matrix.shape), np.nan)
+    values = np.linalg.svd(matrix, compute_uv=False)
+    return values if values[-1] <= 1e-12 * values[0] else values[:0]
+
+
+# ---- ensembles ----------------------------------------------------------------------------------------
+def check_members(
+    system: System, q0s: Any, v0s: Any, parameters: Mapping[str, Any]
+) -> tuple[np.ndarray, np.ndarray, dict[str, Any], dict[str, np.ndarray], int]:
+    """Initial states, parameters that all members share, those that vary, and the number of members."""
+    n, sizes, states = system.n, {}, []
+    for name, value in (("q0s", q0s), ("v0s", v0s)):
+        array = _concrete_floats(name, value)
+        if array.ndim not in (1, 2) or array.shape[-1] != n or (array.ndim == 2 and len(array) == 0):
+            raise ValueError(
+                f"`{name}` must have shape (members, {n}) or ({n},), but {array.shape} was provided"
+            )
+        states.append(array)
+        if array.ndim == 2:
+            sizes[name] = len(array)
+    shared, varying = {}, {}
+    for name, value in parameters.items():
+        if name not in system.parameters:
+            raise ValueError(unknown_name("parameter", name, system.parameters))
+        array, shape = _concrete_floats(f"parameters['{name}']", value), np.shape(system.parameters[name])
+        if array.shape == shape:
+            shared[name] = value
+        elif array.shape[1:] == shape and array.ndim == len(shape) + 1 and len(array):
+            if not np.all(np.isfinite(array)):
+                raise ValueError(f"parameter '{name}' must be finite, but some members have another value")
+            varying[name], sizes[f"parameters['{name}']"] = array, len(array)
+        else:
+            wanted = ("members", *shape) if shape else ("members",)
+            raise ValueError(
+                f"parameter '{name}' must have shape {shape} or ({', '.join(map(str, wanted))},), "
+                f"but {array.shape} was provided"
+            )
+    if len(set(sizes.values())) > 1:
+        counts = ", ".join(f"{name} has {size}" for name, size in sizes.items())
+        raise ValueError(f"all arguments that vary must have one number of members, but {counts}")
+    return states[0], states[1], shared, varying, next(iter(sizes.values()), 1)
+
+
+def refuse_inadmissible(
+    system: System, q: np.ndarray, v: np.ndarray, varying: Mapping[str, np.ndarray], members: int
+) -> None:
+    """Every member's velocity must satisfy its constraints."""
+    rows = [np.broadcast_to(x, (members, system.n)) for x in (q, v)]
+    for name, array in zip(("q0s", "v0s"), rows, strict=True):
+        if bad := np.flatnonzero(~np.isfinite(array).all(axis=1)).tolist():
+            raise ValueError(
+                f"`{name}` must be finite, but {len(bad)} members are not, the first is {bad[0]}"
+            )
+    names = tuple(varying)
+    values = [varying[name].reshape(members, -1) for name in names]
+    phi = evaluate_anyhow(_phi_of_member, names, system, *rows, *values)
+    allowed = ADMISSIBLE * (1 + np.linalg.norm(rows[1], axis=1))
+    worst = np.max(np.abs(phi), axis=1)
+    if len(off := np.flatnonzero(~(worst <= allowed))):
+        raise ValueError(
+            f"`v0s` must satisfy the constraint, but {len(off)} of {members} members do not, first member "
+            f"{off[0]} with phi = {phi[off[0]]}; system.project_velocity(q0, v0) gives the nearest that does"
+        )
+
+
+def _phi_of_member(names: tuple[str, ...], system: System, q: Array, v: Array, *values: Array) -> Array:
+    own = {name: x.reshape(np.shape(system.parameters[name])) for name, x in zip(names, values, strict=True)}
+    _, static = system.tree_flatten()
+    return system.tree_unflatten(static, (dict(system.parameters) | own,)).phi(q, v)

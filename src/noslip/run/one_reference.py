@@ -1,0 +1,145 @@
+"""Host-driven runs of the reference flow: heyoka's Taylor method, or SciPy's DOP853 without it."""
+
+from __future__ import annotations
+
+import copy
+import importlib.util
+from typing import Any
+
+import jax
+import numpy as np
+from jax import Array
+from scipy.integrate import solve_ivp
+
+from noslip.engine.backends.heyoka_expressions import NotExpressible, vector_field
+from noslip.integrators.base import Integrator
+from noslip.integrators.solve import Status
+from noslip.numerics.pytrees import anatomy
+from noslip.run import step as _loop
+from noslip.system import System
+
+BLOCK = 256  # steps between restarts of the adaptive flow
+_compiled: dict[Any, Any] = {}
+
+
+class ReferenceRunner:
+    """The interface of the compiled loop, on top of an adaptive flow that lands on every saved time."""
+
+    first_piece, brief = 64, 0
+    join = staticmethod(_loop.joined)
+
+    def __init__(self, system: System, integrator: Integrator, q: Array, v: Array, t: Array, h: Array):
+        self.system, self.h, self.t0 = system, float(h), float(t)
+        self.step, self.saved, self.v = 0, 0, np.asarray(v)
+        self.q, self.turns = self._wrap(np.asarray(q), np.zeros(system.n))
+        self.flow, self.backend = _flow(system)
+        self.first = self._rows([0], self.q[None], self.v[None])
+
+    def to(self, stop: int, last: int, every: int) -> tuple[_loop.Row, int, bool]:
+        """Advance past step `stop`; rows at the multiples of `every` and at `last`.
+
+        The flow is restarted at the multiples of BLOCK and nowhere else, so that the states do not depend
+        on how the host cuts the run into calls. There angles are wrapped and the velocity is put back on
+        the constraint: both lose digits along the way (1e-11 in 1e4 time units of the rotating gearbox).
+        """
+        parts, failed = [self._rows([], np.empty((0, self.system.n)), np.empty((0, self.system.n)))], False
+        while self.step < stop and not failed:
+            rows, failed = self._block(min((self.step // BLOCK + 1) * BLOCK, last), last, every)
+            parts.append(rows)
+        return self.join(parts), self.step, failed
+
+    def _block(self, end: int, last: int, every: int) -> tuple[_loop.Row, bool]:
+        marks = sorted({*range((self.step // every + 1) * every, end + 1, every), end})
+        times = [self.t0 + k * self.h for k in [self.step, *marks]]
+        states, reached = self.flow(np.concatenate([self.q, self.v]), times)
+        failed, n = reached < len(marks), self.system.n
+        marks, states = marks[:reached], states[:reached]
+        self.step = marks[-1] if marks else self.step
+        keep = [i for i, k in enumerate(marks) if k % every == 0 or k == last or (failed and k == self.step)]
+        rows = self._rows([marks[i] for i in keep], states[keep, :n], states[keep, n:])
+        if failed and not keep:  # the failure belongs to the row before, which `simulate` merges
+            rows = self._rows([self.step], self.q[None], self.v[None])
+        if failed:
+            rows.interval.status[-1] = Status.NOT_FINITE
+            rows.interval.failed_step[-1] = self.step + 1
+        if marks:
+            self.q, self.turns = self._wrap(states[-1][:n], self.turns)
+            self.v = np.asarray(self.system.project_velocity(self.q, states[-1][n:]))
+        return rows, failed
+
+    def _wrap(self, q: np.ndarray, before: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Declared angles in [-pi, pi], and the turns taken off in all."""
+        turns = np.where(self.system.angle_mask, np.round(q / _loop.TURN), 0.0)
+        return q - turns * _loop.TURN - turns * _loop.TURN_LOW, before + turns
+
+    def _rows(self, steps: list[int], q: np.ndarray, v: np.ndarray) -> _loop.Row:
+        if not steps:
+            return jax.tree.map(lambda x: x[:0], self.first)
+        k = np.array(steps, dtype=int)
+        t = self.t0 + k * self.h
+        wrapped, turns = self._wrap(q, self.turns)
+        seen = [_observed(self.system, *state) for state in zip(wrapped, v, t, strict=True)]
+        lam, *energies = jax.tree.map(lambda *x: np.stack(x), *seen)
+        counts, sizes = np.zeros(len(k), dtype=int), np.zeros(len(k))
+        taken = np.diff(k, prepend=self.saved)
+        self.saved = int(k[-1]) if len(k) else self.saved
+        records: list[Any] = [taken, counts, sizes, sizes, counts.copy(), counts - 1]
+        columns: list[Any] = [k, t, wrapped, turns, v, lam, t, *energies, _loop.Interval(*records)]
+        return _loop.Row(*columns)
+
+
+@jax.jit
+def _observed(system: System, q: Array, v: Array, t: Array) -> Any:
+    return system.multipliers(q, v, t), *_loop.energies(system, q, v)
+
+
+@jax.jit
+def _acceleration(system: System, q: Array, v: Array, t: Array) -> Array:
+    return system.acceleration(q, v, t)
+
+
+def _flow(system: System) -> tuple[Any, str]:
+    """(state, times) -> (states at times[1:], how many were reached), and the name of the method."""
+    if importlib.util.find_spec("heyoka") is not None:
+        try:
+            return _taylor_flow(system), "heyoka"
+        except NotExpressible:
+            pass  # the backend of the result says so
+    return _runge_kutta_flow(system), "scipy DOP853"
+
+
+def _taylor_flow(system: System) -> Any:
+    import heyoka as hy
+
+    leaves, *rest = anatomy(system)
+    key = tuple(rest)
+    if key not in _compiled:
+        variables, rhs = vector_field(hy, system)
+        pairs = list(zip(variables, rhs, strict=True))
+        _compiled[key] = hy.taylor_adaptive(pairs, [0.0] * len(pairs), compact_mode=True, high_accuracy=True)
+    solver = copy.deepcopy(_compiled[key])
+    if leaves:
+        solver.pars[:] = np.concatenate([np.ravel(np.asarray(leaf, dtype=float)) for leaf in leaves])
+
+    def flow(state: np.ndarray, times: list[float]) -> tuple[np.ndarray, int]:
+        solver.time, solver.state[:] = times[0], state
+        outcome, *_, grid = solver.propagate_grid(np.array(times))
+        good = int(np.sum(np.all(np.isfinite(grid[1:]), axis=1)))
+        finished = outcome == hy.taylor_outcome.time_limit
+        return grid[1:], len(times) - 1 if finished else min(good, max(len(grid) - 1, 0))
+
+    return flow
+
+
+def _runge_kutta_flow(system: System) -> Any:
+    n = system.n
+
+    def rhs(t: float, y: np.ndarray) -> np.ndarray:
+        return np.concatenate([y[n:], _acceleration(system, y[:n], y[n:], t)])
+
+    def flow(state: np.ndarray, times: list[float]) -> tuple[np.ndarray, int]:
+        options = {"method": "DOP853", "rtol": 2.3e-14, "atol": 1e-15}
+        found = solve_ivp(rhs, (times[0], times[-1]), state, t_eval=times, **options)  # type: ignore[call-overload]
+        return found.y.T[1:], found.y.shape[1] - 1
+
+    return flow

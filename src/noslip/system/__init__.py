@@ -1,0 +1,5 @@
+"""What a mechanical system is."""
+
+from noslip.system.definition import Parameters, System
+
+__all__ = ["Parameters", "System"]

@@ -1,0 +1,192 @@
+"""Checks of a system's definition: every mistake is named when the system is made, not in mid-run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from noslip.errors import unknown_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from noslip.system import System
+
+SAMPLES = 4
+TOLERANCE = 1e-8
+
+
+def check_structure(system: System) -> int:
+    """Check names, shapes and precision; return m, the number of constraints."""
+    n = len(system.coordinates)
+    for name in ("coordinates", "angles", "fibre"):
+        _check_names(name, getattr(system, name) or (), system.coordinates)
+    if (system.one_forms is None) == (system.constraint is None):
+        given = "both were" if system.one_forms is not None else "neither was"
+        raise ValueError(f"exactly one of `one_forms` and `constraint` must be given, but {given}")
+    if system.drift is not None and system.one_forms is None:
+        raise ValueError("`drift` must come with `one_forms`, but only `constraint` was given")
+    q = jax.ShapeDtypeStruct((n,), float)
+    t = jax.ShapeDtypeStruct((), float)
+    p = system.parameters
+    _shape("lagrangian(q, v, p)", system.lagrangian, (q, q, p), "()", lambda s: s == ())
+    if system.one_forms is not None:
+        shape = _shape(
+            "one_forms(q, p)", system.one_forms, (q, p), f"(m, {n})", lambda s: len(s) == 2 and s[1] == n
+        )
+        if system.drift is not None:
+            m = shape[0]
+            _shape("drift(q, p)", system.drift, (q, p), f"({m},)", lambda s: s == (m,))
+    else:
+        assert system.constraint is not None
+        shape = _shape("constraint(q, v, p)", system.constraint, (q, q, p), "(m,)", lambda s: len(s) == 1)
+    m = shape[0]
+    if not 1 <= m < n:
+        raise ValueError(f"the number of constraints must be from 1 to {n - 1}, but {m} were given")
+    if system.force is not None:
+        _shape("force(q, v, t, p)", system.force, (q, q, t, p), f"({n},)", lambda s: s == (n,))
+    if system.frame is not None:
+        _shape("frame(q, p)", system.frame, (q, p), f"({n}, {n - m})", lambda s: s == (n, n - m))
+    if system.multiplier is not None:
+        _shape("multiplier(q, p)", system.multiplier, (q, p), "()", lambda s: s == ())
+    for name, integral in system.first_integrals.items():
+        if not name or "/" in name:
+            raise ValueError(f"a first integral must have a name without '/', but '{name}' was provided")
+        _shape(f"first_integrals['{name}'](q, v, p)", integral, (q, q, p), "()", lambda s: s == ())
+    if system.fibre is not None and len(system.fibre) != m:
+        raise ValueError(
+            f"`fibre` must name {m} coordinates, one per constraint, but {system.fibre} was provided"
+        )
+    return m
+
+
+def check_values(system: System) -> None:
+    """Check, at sample points, what shapes cannot show: L quadratic in v, mu X = 0, periodicity."""
+    from noslip.engine.backends.numpy_rows import evaluate_anyhow
+    from noslip.numerics.tracing import is_traced
+
+    if is_traced(system):
+        return
+    rng = np.random.default_rng(0)
+    q, v = rng.uniform(-1.0, 1.0, (2, SAMPLES, system.n))
+    defects = evaluate_anyhow(_defects, None, system, q, v)
+    worst = {name: _worst(values) for name, values in defects.items()}
+    if worst.pop("quadratic") > TOLERANCE:
+        raise ValueError(
+            "`lagrangian` must be quadratic in v (v^T M(q) v / 2 + a(q) v - V(q)), but it is not"
+        )
+    if worst.pop("frame", 0.0) > TOLERANCE:
+        raise ValueError("`frame` must satisfy one_forms(q) @ frame(q) = 0, but it does not")
+    for name, defect in worst.items():
+        if defect > TOLERANCE:
+            raise ValueError(
+                f"`{name}` was declared an angle, but the system is not 2 pi-periodic in it "
+                f"(it changes by {defect:.1e}, relative to its size)"
+            )
+
+
+def _defects(_: None, system: System, q: Array, v: Array) -> dict[str, Array]:
+    """Relative defects at one state; NaN where the sample lies outside the system's domain."""
+    p = system.parameters
+    # a function of v is quadratic just if this combination vanishes for all v and w (parallelogram law)
+    w = jnp.roll(v, 1) * 1.7
+    terms = [(1, v + w), (1, v - w), (-2, v), (-1, w), (-1, -w), (2, 0 * v)]
+    values = jnp.array([c * system.lagrangian(q, u, p) for c, u in terms])
+    defect = jnp.abs(jnp.sum(values)) / (jnp.max(jnp.abs(values)) + 1e-300)
+    only_at_rest = jnp.all(jnp.isfinite(values[:-1])) & ~jnp.isfinite(values[-1])
+    out = {"quadratic": jnp.where(only_at_rest, 1.0, defect)}
+    if system.frame is not None:
+        mu, X = system.mu(q, v), system.frame(q, p)
+        out["frame"] = jnp.max(jnp.abs(mu @ X)) / (jnp.max(jnp.abs(mu)) * jnp.max(jnp.abs(X)))
+    here = _everything(system, q, v)
+    for name in system.angles:
+        there = _everything(system, q.at[system.index(name)].add(2 * jnp.pi), v)
+        out[name] = jnp.max(jnp.abs(there - here)) / (1.0 + jnp.max(jnp.abs(here)))
+    return out
+
+
+def _everything(system: System, q: Array, v: Array) -> Array:
+    p = system.parameters
+    values = [
+        jnp.atleast_1d(system.lagrangian(q, v, p)),
+        system.mu(q, v).ravel(),
+        system.phi(q, v),
+        system.applied_force(q, v, 0.3),
+    ]
+    values += [jnp.atleast_1d(integral(q, v, p)) for integral in system.first_integrals.values()]
+    return jnp.concatenate(values)
+
+
+def _worst(values: np.ndarray) -> float:
+    finite = values[np.isfinite(values)]
+    return float(finite.max()) if finite.size else 0.0
+
+
+def _check_names(kind: str, names: tuple[str, ...], coordinates: tuple[str, ...]) -> None:
+    if not all(isinstance(name, str) for name in names):
+        raise TypeError(f"`{kind}` must be a tuple of names, but {names!r} was provided")
+    if len(set(names)) != len(names):
+        raise ValueError(f"`{kind}` must not repeat a name, but {names} was provided")
+    for name in names:
+        if name not in coordinates:
+            raise ValueError(unknown_name(f"coordinate in `{kind}`", name, coordinates))
+
+
+def _shape(
+    label: str,
+    function: Callable[..., Any],
+    arguments: tuple[Any, ...],
+    expected: str,
+    fits: Callable[[tuple[int, ...]], bool],
+) -> tuple[int, ...]:
+    if not callable(function):
+        raise TypeError(f"`{label}` must be a function, but {function!r} was provided")
+    try:
+        traced = jax.make_jaxpr(lambda *args: jnp.asarray(function(*args)))(*arguments)
+    except KeyError as error:
+        given = ", ".join(arguments[-1]) or "none"
+        raise ValueError(f"`{label}` uses a parameter {error}, but those given are: {given}") from None
+    _refuse_bad_indices(label, function, arguments)
+    shape = traced.out_avals[0].shape
+    if not fits(shape):
+        raise ValueError(f"`{label}` must have shape {expected}, but {shape} was returned")
+    if single := [str(dtype) for dtype in _dtypes(traced) if dtype in (np.float32, np.float16)]:
+        raise ValueError(
+            f"`{label}` must compute in float64, but {single[0]} was found in it; "
+            "import noslip before making JAX arrays, which are 32-bit until then"
+        )
+    return shape
+
+
+def _refuse_bad_indices(label: str, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    """JAX clamps an index that is out of range; NumPy tells. Traced, so that nothing is computed."""
+    plain = [np.ones(a.shape) if isinstance(a, jax.ShapeDtypeStruct) else a for a in arguments]
+    try:
+        jax.eval_shape(lambda: jnp.asarray(function(*plain)))
+    except IndexError as error:
+        raise ValueError(f"`{label}` uses a coordinate that does not exist: {error}") from None
+    except Exception:
+        return
+
+
+def _dtypes(closed: Any) -> set[np.dtype]:
+    """The data types of all constants and intermediate values, nested functions included."""
+    found = {np.dtype(c.dtype) for c in closed.consts if hasattr(c, "dtype")}
+    jaxprs = [closed.jaxpr]
+    while jaxprs:
+        jaxpr = jaxprs.pop()
+        for equation in jaxpr.eqns:
+            for variable in (*equation.invars, *equation.outvars):
+                dtype = getattr(variable.aval, "dtype", None)
+                if dtype is not None and np.dtype(dtype).kind == "f":
+                    found.add(np.dtype(dtype))
+            for value in jax.tree.leaves(equation.params, is_leaf=lambda x: hasattr(x, "eqns")):
+                inner = getattr(value, "jaxpr", value)
+                if hasattr(inner, "eqns"):
+                    jaxprs.append(inner)
+                    found |= {np.dtype(c.dtype) for c in getattr(value, "consts", ()) if hasattr(c, "dtype")}
+    return found

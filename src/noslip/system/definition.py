@@ -1,0 +1,301 @@
+"""What a mechanical system is: a Lagrangian L(q, v; p), constraints, parameters; all else is derived.
+
+With M the mass matrix, a = dL/dv at v = 0, and phi(q, v) = 0 the constraints (phi = mu v, mu v + b,
+or nonlinear with mu = dphi/dv, Chetaev's rule), the motion is JS (2), (22), (23):
+
+    d/dt dL/dv - dL/dq = mu^T lam + force,      phi(q, v) = 0
+    f   = dL/dq - (d2L/dv dq) v + force
+    lam = -C^-1 (dphi/dq v + mu M^-1 f),        C = mu M^-1 mu^T
+    acceleration = M^-1 (f + mu^T lam)
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass, field, fields
+from typing import Any, ParamSpec, Self, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from noslip.errors import unknown_name
+from noslip.numerics.linear import spd_solve
+from noslip.numerics.tracing import is_traced
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Parameters = Mapping[str, Any]
+Vector = Any  # whatever jnp.asarray turns into an array of floats
+
+
+def _derived(method: Callable[P, R]) -> Callable[P, R]:
+    """Compile `method` once per structure of the system; check shapes; let `parameters=` override."""
+    signature = inspect.signature(method)
+    names = [name for name in signature.parameters if name not in ("self", "parameters")]
+    compiled = jax.jit(lambda system, *args: method(system, *args))  # type: ignore[call-arg]
+
+    @functools.wraps(method)
+    def call(self: System, *args: Any, parameters: Parameters | None = None, **named: Any) -> Any:
+        system = self if parameters is None else self.with_parameters(parameters)
+        bound = signature.bind(self, *args, **named)
+        bound.apply_defaults()
+        arrays = [jnp.asarray(bound.arguments[name], dtype=float) for name in names]
+        for name, array in zip(names, arrays, strict=True):
+            expected = () if name == "t" else (self.n,)
+            if array.shape != expected:
+                raise ValueError(f"`{name}` must have shape {expected}, but {array.shape} was provided")
+        if method.__name__ in NEED_INDEPENDENT_CONSTRAINTS and not is_traced(system, *arrays):
+            _refuse_singular(system, *arrays[:2])
+        return compiled(system, *arrays)
+
+    return call  # type: ignore[return-value]
+
+
+@jax.tree_util.register_pytree_node_class
+@dataclass(frozen=True, eq=False)
+class System:
+    """A Lagrangian system with linear, affine or nonlinear velocity constraints.
+
+    Exactly one of `one_forms=mu(q, p)` of shape (m, n), the same with `drift=b(q, p)` of shape (m,),
+    or `constraint=phi(q, v, p)` of shape (m,). See the documentation for every argument.
+    JAX sees a system as its parameters, so it can be an argument of jit, grad and vmap.
+    """
+
+    lagrangian: Callable[[Array, Array, Parameters], Array]
+    _: KW_ONLY
+    coordinates: tuple[str, ...]
+    one_forms: Callable[[Array, Parameters], Array] | None = None
+    drift: Callable[[Array, Parameters], Array] | None = None
+    constraint: Callable[[Array, Array, Parameters], Array] | None = None
+    parameters: Parameters = field(default_factory=dict)
+    angles: tuple[str, ...] = ()
+    force: Callable[[Array, Array, Array, Parameters], Array] | None = None
+    frame: Callable[[Array, Parameters], Array] | None = None
+    first_integrals: Mapping[str, Callable[[Array, Array, Parameters], Array]] = field(default_factory=dict)
+    fibre: tuple[str, ...] | None = None
+    multiplier: Callable[[Array, Parameters], Array] | None = None
+    m: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        from noslip.system.checks import check_structure, check_values
+
+        assign = functools.partial(object.__setattr__, self)
+        for name in ("coordinates", "angles", "fibre"):
+            value = getattr(self, name)
+            if isinstance(value, str):
+                raise TypeError(f"`{name}` must be a tuple of names, but the string '{value}' was provided")
+            assign(name, None if value is None else tuple(value))
+        assign("parameters", {k: _parameter(k, v) for k, v in self.parameters.items()})
+        assign("first_integrals", dict(self.first_integrals))
+        assign("m", check_structure(self))
+        check_values(self)
+
+    # ---- a pytree whose leaves are the parameters -------------------------------------------------
+    def tree_flatten(self) -> tuple[tuple[dict[str, Any]], tuple[Any, ...]]:
+        return (dict(self.parameters),), self._static
+
+    @functools.cached_property
+    def _static(self) -> tuple[Any, ...]:
+        """All but the parameters, hashable."""
+        static = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "parameters"}
+        static["first_integrals"] = tuple(self.first_integrals.items())
+        return tuple(static.items())
+
+    @classmethod
+    def tree_unflatten(cls, static: tuple[Any, ...], children: tuple[dict[str, Any]]) -> Self:
+        system = object.__new__(cls)
+        for name, value in static:
+            object.__setattr__(system, name, dict(value) if name == "first_integrals" else value)
+        object.__setattr__(system, "parameters", children[0])
+        system.__dict__["_static"] = static
+        return system
+
+    def with_parameters(self, parameters: Parameters) -> Self:
+        """The same system with some parameters replaced."""
+        for name in parameters:
+            if name not in self.parameters:
+                raise ValueError(unknown_name("parameter", name, self.parameters))
+            shape, wanted = np.shape(parameters[name]), np.shape(self.parameters[name])
+            if shape != wanted:
+                raise ValueError(f"parameter '{name}' must have shape {wanted}, but {shape} was provided")
+        values = dict(self.parameters) | {k: _parameter(k, v) for k, v in parameters.items()}
+        _, static = self.tree_flatten()
+        return self.tree_unflatten(static, (values,))
+
+    def without_first_integrals(self) -> Self:
+        """The same motion with nothing declared about it."""
+        _, static = self.tree_flatten()
+        bare = tuple((name, () if name == "first_integrals" else value) for name, value in static)
+        return self.tree_unflatten(bare, (dict(self.parameters),))
+
+    # ---- shapes and kinds -------------------------------------------------------------------------
+    @property
+    def n(self) -> int:
+        """Number of coordinates."""
+        return len(self.coordinates)
+
+    @property
+    def kind(self) -> str:
+        """Of the constraints: 'linear', 'affine' or 'nonlinear'."""
+        return "nonlinear" if self.constraint else "affine" if self.drift else "linear"
+
+    @property
+    def angle_mask(self) -> np.ndarray:
+        """True where a coordinate is a declared angle."""
+        return np.array([name in self.angles for name in self.coordinates])
+
+    def index(self, name: str) -> int:
+        """Position of a coordinate."""
+        if name not in self.coordinates:
+            raise ValueError(unknown_name("coordinate", name, self.coordinates))
+        return self.coordinates.index(name)
+
+    # ---- the Lagrangian and its derivatives -------------------------------------------------------
+    @_derived
+    def dL_dq(self, q: Vector, v: Vector, *, parameters: Parameters | None = None) -> Array:
+        """Derivative of the Lagrangian by the coordinates."""
+        return jax.grad(self.lagrangian, 0)(q, v, self.parameters)
+
+    @_derived
+    def momentum(self, q: Vector, v: Vector, *, parameters: Parameters | None = None) -> Array:
+        """p = dL/dv."""
+        return jax.grad(self.lagrangian, 1)(q, v, self.parameters)
+
+    @_derived
+    def mass_matrix(self, q: Vector, *, parameters: Parameters | None = None) -> Array:
+        """M(q) = d2L/dv2."""
+        # forward over reverse: the identity matrix of directions is a constant that folds away
+        return jax.jacfwd(jax.grad(self.lagrangian, 1), 1)(q, jnp.zeros_like(q), self.parameters)
+
+    @_derived
+    def velocity(self, q: Vector, p: Vector, *, parameters: Parameters | None = None) -> Array:
+        """The velocity whose momentum is p."""
+        return spd_solve(self.mass_matrix(q), p - self.momentum(q, jnp.zeros_like(q)))
+
+    @_derived
+    def energy(self, q: Vector, v: Vector, *, parameters: Parameters | None = None) -> Array:
+        """E = v . dL/dv - L."""
+        return jnp.dot(v, self.momentum(q, v)) - self.lagrangian(q, v, self.parameters)
+
+    @_derived
+    def energy_scale(self, q: Vector, v: Vector, *, parameters: Parameters | None = None) -> Array:
+        """|T| + |V|, the size against which an energy error means something."""
+        potential = -self.lagrangian(q, jnp.zeros_like(v), self.parameters)
+        return jnp.abs(self.energy(q, v) - potential) + jnp.abs(potential)
+
+    @_derived
+    def potential_force(self, q: Vector, *, parameters: Parameters | None = None) -> Array:
+        """-dV/dq, where V(q) = -L(q, 0)."""
+        return self.dL_dq(q, jnp.zeros_like(q))
+
+    @_derived
+    def applied_force(
+        self, q: Vector, v: Vector, t: Vector = 0.0, *, parameters: Parameters | None = None
+    ) -> Array:
+        """The external force, zero where the system has none."""
+        return jnp.zeros_like(q) if self.force is None else self.force(q, v, jnp.asarray(t), self.parameters)
+
+    # ---- the constraints --------------------------------------------------------------------------
+    @_derived
+    def phi(self, q: Vector, v: Vector, *, parameters: Parameters | None = None) -> Array:
+        """Value of the constraints; zero on admissible states."""
+        if self.constraint is not None:
+            return jnp.asarray(self.constraint(q, v, self.parameters))
+        value = self.mu(q, v) @ v
+        return value if self.drift is None else value + jnp.asarray(self.drift(q, self.parameters))
+
+    @_derived
+    def mu(self, q: Vector, v: Vector, *, parameters: Parameters | None = None) -> Array:
+        """dphi/dv, shape (m, n): the directions of the reaction. For linear constraints v is not used."""
+        if self.one_forms is not None:
+            return jnp.asarray(self.one_forms(q, self.parameters))
+        return jax.jacfwd(self.phi, 1)(q, v)
+
+    # ---- the motion -------------------------------------------------------------------------------
+    @_derived
+    def multipliers(
+        self, q: Vector, v: Vector, t: Vector = 0.0, *, parameters: Parameters | None = None
+    ) -> Array:
+        """lam of JS (23), generalised to forces, drift and nonlinear constraints."""
+        return _motion(self, q, v, t)[0]
+
+    @_derived
+    def acceleration(
+        self, q: Vector, v: Vector, t: Vector = 0.0, *, parameters: Parameters | None = None
+    ) -> Array:
+        """dv/dt, the vector field of JS (22)."""
+        return _motion(self, q, v, t)[1]
+
+    @_derived
+    def _projection(self, q: Vector, v: Vector) -> tuple[Array, Array]:
+        """phi(q, v), and M^-1 mu^T C^-1, which turns it into the M-shortest correction of v."""
+        mu = self.mu(q, v)
+        lift = spd_solve(self.mass_matrix(q), mu.T)
+        return self.phi(q, v), spd_solve(mu @ lift, lift.T).T
+
+    @_derived
+    def project_velocity(self, q: Vector, v: Vector, *, parameters: Parameters | None = None) -> Array:
+        """The nearest velocity, in the kinetic metric, that satisfies linear or affine constraints.
+
+        For nonlinear ones Newton steps along M^-1 mu^T lead to one nearby; look at `phi` of the result.
+        """
+        for _ in range(20 if self.kind == "nonlinear" else 2):  # the second removes round-off
+            phi, correction = self._projection(q, v)
+            v = v - correction @ phi
+        return v
+
+    @_derived
+    def projectors(self, q: Vector, *, parameters: Parameters | None = None) -> tuple[Array, Array]:
+        """(P, Q) of LMS section 5: M-orthogonal projections of vectors onto D_q and its complement."""
+        if self.kind == "nonlinear":
+            raise ValueError("projectors(q) needs linear or affine constraints, but these are nonlinear")
+        correction = self._projection(q, jnp.zeros_like(q))[1]
+        Q = correction @ self.mu(q, jnp.zeros_like(q))
+        return jnp.eye(self.n) - Q, Q
+
+
+def _motion(system: System, q: Array, v: Array, t: Array | float) -> tuple[Array, Array]:
+    """Multipliers and acceleration; both need the same solves."""
+    mu = system.mu(q, v)
+    dp = jax.jvp(lambda x: system.momentum(x, v), (q,), (v,))[1]
+    dphi = jax.jvp(lambda x: system.phi(x, v), (q,), (v,))[1]
+    f = system.dL_dq(q, v) - dp + system.applied_force(q, v, t)
+    solved = spd_solve(system.mass_matrix(q), jnp.column_stack([f, mu.T]))
+    lam = -spd_solve(mu @ solved[:, 1:], dphi + mu @ solved[:, 0])
+    return lam, solved[:, 0] + solved[:, 1:] @ lam
+
+
+NEED_INDEPENDENT_CONSTRAINTS = {"multipliers", "acceleration", "project_velocity", "projectors"}
+
+
+def _refuse_singular(system: System, q: Array, v: Array | None = None) -> None:
+    """Name the state and the singular values where M or mu has lost rank."""
+    v = jnp.zeros(system.n) if v is None else v
+    for name, matrix in (("mass matrix", system.mass_matrix(q)), ("constraint one-forms", system.mu(q, v))):
+        if not np.all(np.isfinite(matrix)):
+            raise ValueError(f"the {name} must be finite, but at q = {np.asarray(q)} it is not")
+        values = np.linalg.svd(matrix, compute_uv=False)
+        if not values[-1] > 1e-13 * values[0]:
+            raise ValueError(
+                f"the {name} must have full rank, but at q = {np.asarray(q)} the singular values are {values}"
+            )
+
+
+def _parameter(name: str, value: Any) -> Any:
+    if isinstance(value, jax.core.Tracer):
+        return value
+    if np.asarray(value).dtype.kind not in "fiu":
+        raise ValueError(f"parameter '{name}' must be a number, but {value!r} was provided")
+    if np.asarray(value).dtype in (np.float32, np.float16):
+        raise ValueError(
+            f"parameter '{name}' must be float64, but {np.asarray(value).dtype} was provided; "
+            "import noslip before making JAX arrays, which are 32-bit until then"
+        )
+    array = np.asarray(value, dtype=float)
+    if not np.all(np.isfinite(array)):
+        raise ValueError(f"parameter '{name}' must be finite, but {value!r} was provided")
+    return array if array.ndim else float(array)
