@@ -20,8 +20,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from noslip import systems
 from noslip.engine.program import CannotTranslate, TooLarge
 from noslip.errors import Interrupted, SolveFailed
+from noslip.integrators import word_of
 from noslip.integrators.base import Integrator
 from noslip.integrators.solve import Status
 from noslip.numerics.pytrees import anatomy
@@ -286,6 +288,7 @@ def run_info(
         source="" if has_tracers(leaves) else source,
         arguments=dict(system.parameters),
         versions=versions(),
+        integrator_source="" if (word := word_of(type(integrator))) == type(integrator).__name__ else word,
     )
 
 
@@ -301,9 +304,9 @@ def _facts(integrator: Integrator, structure: Any, shapes: tuple[Any, ...]) -> t
 
     multipliers = jax.eval_shape(observe, system, x, x, t, t)
     module = system.lagrangian.__module__ or ""
-    known = module.startswith("noslip.systems.") and _catalogue_structure(module) == structure
-    name = module.removeprefix("noslip.systems.") if known else ""
-    return "node" if multipliers is None else "method", name
+    name = systems.name_of(module)
+    known = name and _catalogue_structure(module) == structure
+    return "node" if multipliers is None else "method", name if known else ""
 
 
 @functools.cache

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
+from noslip.integrators import Integrator, spelled
 from noslip.integrators.solve import Status
 
 if TYPE_CHECKING:
@@ -66,6 +67,8 @@ class RunInfo:
     source: str = ""
     arguments: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
+    integrator_source: str = ""
+    """Where the method came from if it is not one of noslip, as `integrators.word_of` says."""
 
     def attributes(self) -> dict[str, str]:
         """As the attribute of a dataset."""
@@ -224,6 +227,8 @@ def jsonable(value: Any) -> Any:
         return [jsonable(item) for item in value]
     if isinstance(value, (np.ndarray, np.generic, jax.Array)):
         return np.asarray(value).tolist()
+    if isinstance(value, Integrator):
+        return spelled(value)
     return value if isinstance(value, (str, int, float, bool, type(None))) else repr(value)
 
 
