@@ -26,7 +26,7 @@ from noslip.integrators.base import VOCABULARY, Integrator
 from noslip.plots.equations import equation_svg
 from noslip.plots.portraits import plot_phase_portrait
 from noslip.plots.trajectory import plot_trajectory
-from noslip.saved import needed
+from noslip.saved import UNASKED, needed
 from noslip.symbolic import formulas
 from noslip.system import System
 from noslip.trajectory import Trajectory
@@ -121,13 +121,11 @@ def _system_rows(run: Trajectory, system: System | None) -> Iterable[tuple[str, 
 def left_out(run: Trajectory, what: str) -> str:
     """What the page lacks without the system or the integrator, why, and how to have it."""
     word = needed(run.info).get(what, "FILE.py:NAME")
-    lacks, names = ("equations", run.info.source) if what == "system" else ("promises", word)
-    why = (
-        f"{names} is not part of noslip or of an installed package, and is not run unasked"
-        if names
-        else "the file does not say where the system came from"
-    )
-    return f"There are no {lacks} here, since {why}; add --{what} {shlex.quote(word)} to the command."
+    lacks, named = ("equations", run.info.source) if what == "system" else ("promises", word)
+    why = f"the run names {named}, and {UNASKED}"
+    if not named:
+        why = "the file does not say where the system came from"
+    return f"The {lacks} are left out: {why}; `noslip report FILE --{what} {shlex.quote(word)}` has them."
 
 
 def _equations(run: Trajectory, system: System | None) -> str:

@@ -83,7 +83,8 @@ def rerun(
     old = load(path)
     info = old.info
     if missing := needed(info, system, integrator):
-        raise ValueError(_refusal(path, info, missing))
+        given = {"system": system, "integrator": integrator}
+        raise ValueError(_refusal(path, info, missing, given))
     model, method = system_of(info, system), integrator_of(info, integrator)
     new = simulate(
         model,
@@ -147,6 +148,7 @@ def _known(word: str) -> type[Integrator]:
 
 
 _UNKNOWN = "is not part of noslip or of an installed package"
+UNASKED = f"code that {_UNKNOWN} is not run unasked"
 
 
 def needed(
@@ -160,7 +162,7 @@ def needed(
         integrator_of(info, integrator)
     except NotGiven as one:
         module, _, name = one.word.rpartition(":")
-        word = one.word if module.endswith(".py") else f"FILE.py:{name}"
+        word = one.word if module.endswith(".py") else f"FILE.py:{name.rpartition('.')[2]}"
         within = [
             f"{k}={x if isinstance(x, str) and one.word in x else repr(x)}" for k, x in info.options.items()
         ]
@@ -169,17 +171,19 @@ def needed(
     return missing
 
 
-def _refusal(path: str | Path, info: RunInfo, missing: Mapping[str, str]) -> str:
+def _refusal(path: str | Path, info: RunInfo, missing: Mapping[str, str], given: Mapping[str, Any]) -> str:
     """Why the run is not repeated, and how to have it repeated: as a command and as a call."""
     named = [word for option, word in missing.items() if option != "system" or info.source]
     why = [] if "system" not in missing or info.source else ["does not say where its system came from"]
     if named:
-        why.append(f"names {' and '.join(named)}, and what {_UNKNOWN} is not run unasked")
-    options = " ".join(f"--{option} {shlex.quote(word)}" for option, word in missing.items())
-    arguments = ", ".join(f"{option}={word!r}" for option, word in missing.items())
+        why.append(f"names {' and '.join(named)}, and {UNASKED}")
+    words = {k: x for k, x in {**given, **missing}.items() if x is not None}
+    options = [f"--{k} {shlex.quote(x)}" for k, x in words.items() if isinstance(x, str)]
+    arguments = [f"{k}={x!r}" if isinstance(x, str) else f"{k}=..." for k, x in words.items()]
     return (
-        f"this run {' and '.join(why)}; give it, as in `noslip rerun {shlex.quote(str(path))} {options}` "
-        f"or noslip.rerun({str(path)!r}, {arguments})"
+        f"this run {' and '.join(why)}; give it, as in "
+        f"`{' '.join(['noslip rerun', shlex.quote(str(path)), *options])}` "
+        f"or noslip.rerun({', '.join([repr(str(path)), *arguments])})"
     )
 
 

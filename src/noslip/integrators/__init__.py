@@ -14,7 +14,7 @@ from noslip.errors import unknown_name
 from noslip.integrators._texts import is_method, make, parse, spelled, with_options, word_of
 from noslip.integrators.base import Integrator
 
-if TYPE_CHECKING:  # for editors and mypy; `python tests/integrators/test_names.py` writes these lines
+if TYPE_CHECKING:  # for editors and mypy; `python tests/integrators/test_method_names.py` writes these lines
     from noslip.integrators.composition import Composition as Composition
     from noslip.integrators.discrete_gradient import DiscreteGradient as DiscreteGradient
     from noslip.integrators.discrete_lagrange_dalembert import (

@@ -9,7 +9,7 @@ A text is a name, or a name with arguments in parentheses:
     Composition(base=mine.py:Backward())
 
 Arguments are numbers, strings, True, False, None, tuples, lists and methods. A path with spaces, commas or
-parentheses is put in quotes together with its class: 'my files/mine.py:Backward'(beta=1).
+brackets is put in quotes together with its class: 'my files/mine.py:Backward'(beta=1).
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from noslip.errors import first_line, unknown_name
 from noslip.integrators.base import Integrator
 
 Find = Callable[[str], type[Integrator]]
-_TOKEN = re.compile(r"""('[^']*'|"[^"]*")|((?:\b[A-Za-z]:)?[^\s(),=:'"]+\.py:[^\W\d]\w*)""")
+_FILE = r"""(?:\b[A-Za-z]:)?[^\s()\[\]{},=:'"]+:[^\W\d]\w*"""  # path.py:Class; a path may begin with a drive
+_TOKEN = re.compile(rf"""('[^']*'|"[^"]*")|({_FILE})""")
 
 
 def parse(text: str, find: Find | None = None) -> Integrator:
@@ -68,9 +69,13 @@ class _Reader:
         if isinstance(tree, ast.Name):
             return built(self._class(tree), (), {})
         if isinstance(tree, ast.Call):
-            named = {word.arg: self.read(word.value) for word in tree.keywords if word.arg is not None}
-            if len(named) < len(tree.keywords):
-                raise ValueError(f"an integrator must be written without **, but '{self.text}' was provided")
+            names = [word.arg for word in tree.keywords]
+            if None in names or len({*names}) < len(names):
+                raise ValueError(
+                    "an integrator must be written with each argument once and by its name, but "
+                    f"'{self.text}' was provided"
+                )
+            named = {str(word.arg): self.read(word.value) for word in tree.keywords}
             return built(self._class(tree.func), tuple(map(self.read, tree.args)), named)
         try:
             return ast.literal_eval(tree)
@@ -96,10 +101,13 @@ def _fields(cls: type[Integrator]) -> list[dataclasses.Field[Any]]:
 
 def built(cls: type[Integrator], unnamed: tuple[Any, ...], named: Mapping[str, Any]) -> Integrator:
     """The method with these arguments, or one sentence."""
-    known = [f.name for f in _fields(cls)]
+    known, hints = [f.name for f in _fields(cls)], get_type_hints(cls)
     for name in named:
         if name not in known:
             raise ValueError(unknown_name(f"option of {cls.__name__}", name, known))
+    for name, value in {**dict(zip(known, unnamed, strict=False)), **named}.items():
+        if _is_integrator(hints[name]) and not isinstance(value, Integrator):
+            raise ValueError(f"`{name}` of {cls.__name__} must be an integrator, but {value!r} was provided")
     try:
         return cls(*unnamed, **named)
     except ValueError:
@@ -107,6 +115,10 @@ def built(cls: type[Integrator], unnamed: tuple[Any, ...], named: Mapping[str, A
     except Exception as error:
         given = [*map(repr, unnamed), *(f"{name}={value!r}" for name, value in named.items())]
         raise ValueError(f"{cls.__name__}({', '.join(given)}) cannot be: {first_line(error)}") from error
+
+
+def _is_integrator(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, Integrator)
 
 
 def make(text: str, options: Mapping[str, Any] | None = None) -> Integrator:
@@ -129,7 +141,7 @@ def with_options(cls: type[Integrator], options: Mapping[str, Any], find: Find) 
             raise ValueError(unknown_name(f"option of {cls.__name__}", key, known))
         if not isinstance(value, str):
             values[key] = value
-        elif isinstance(hints[key], type) and issubclass(hints[key], Integrator):
+        elif _is_integrator(hints[key]):
             values[key] = parse(value, find)
         else:
             values[key] = texts.value(f"option '{key}'", value, hints[key])
@@ -139,8 +151,9 @@ def with_options(cls: type[Integrator], options: Mapping[str, Any], find: Find) 
 def is_method(word: str, value: Any) -> type[Integrator]:
     """What a word stands for, if it is a class of methods."""
     if not (isinstance(value, type) and issubclass(value, Integrator) and value is not Integrator):
+        what = value.__name__ if isinstance(value, type) else f"of type {type(value).__name__}"
         raise ValueError(
-            f"'{word}' must be a class derived from noslip.integrators.base.Integrator, but it is {value!r}"
+            f"'{word}' must be a class derived from noslip.integrators.base.Integrator, but it is {what}"
         )
     if not dataclasses.is_dataclass(value) or not value.__dataclass_params__.frozen:
         raise ValueError(f"'{word}' must be a frozen dataclass, but it is not; write @dataclass(frozen=True)")
@@ -164,7 +177,7 @@ def word_of(cls: type[Integrator]) -> str:
 def spelled(method: Integrator) -> str:
     """The text from which `parse` makes an equal method; for those of noslip it is `repr`."""
     word = word_of(type(method))
-    if names.in_a_file(word) and re.search(r"[\s(),='\"]", word):
+    if names.in_a_file(word) and not re.fullmatch(_FILE, word):
         word = repr(word)
     parts = []
     for f in _fields(type(method)):
