@@ -13,7 +13,8 @@ from noslip.engine.backends.numpy_rows import evaluate, evaluate_state
 from noslip.engine.program import CannotTranslate, Loop, Rolled, TooLarge
 from noslip.engine.translate.lower import translate
 from noslip.integrators.runge_kutta4 import RungeKutta4
-from noslip.run import one_native as native_loop
+from noslip.run import programs
+from noslip.run.pairing import pairing_of
 
 X = jax.ShapeDtypeStruct((), float)
 
@@ -232,10 +233,10 @@ def test_a_refusal_is_remembered(monkeypatch):
         coordinates=("x", "y", "z"),
     )
     with pytest.raises(CannotTranslate):
-        native_loop.loop_of(system, RungeKutta4())
-    monkeypatch.setattr(native_loop, "Loop", None)  # it would fail otherwise if it were tried again
+        pairing_of(system, RungeKutta4()).programs  # noqa: B018
+    monkeypatch.setattr(programs, "StepPrograms", None)  # it would fail otherwise if it were tried again
     with pytest.raises(CannotTranslate, match="sort"):
-        native_loop.loop_of(system, RungeKutta4())
+        pairing_of(system, RungeKutta4()).programs  # noqa: B018
 
 
 def test_nan_survives_max_and_min():

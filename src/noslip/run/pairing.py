@@ -1,0 +1,77 @@
+"""A method on a system: what is known of the two before any state is given, worked out once.
+
+It is kept with the system, so that a second run of an equal method on the same system asks nothing twice.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+
+import jax
+from jax import Array
+
+from noslip.integrators.base import Integrator
+from noslip.numerics.pytrees import anatomy
+from noslip.run.programs import Shapes, StepPrograms, programs_of, require_native
+from noslip.system import System
+
+CATALOGUE = "noslip.systems."
+
+
+class Pairing:
+    """See `pairing_of`."""
+
+    def __init__(self, system: System, integrator: Integrator):
+        self.system, self.integrator = system, integrator
+        self.leaves, self.structure, self.shapes = anatomy(system)
+
+    @functools.cached_property
+    def refusal(self) -> str | None:
+        """Why this method cannot run on this system, if it cannot."""
+        return self.integrator.applies_to(self.system)
+
+    @functools.cached_property
+    def is_implicit(self) -> bool:
+        """Whether a step solves equations that are given as a residual."""
+        has_residual = type(self.integrator).residual is not Integrator.residual
+        return has_residual and not self.integrator.is_explicit(self.system)
+
+    @functools.cached_property
+    def programs(self) -> StepPrograms:
+        """The step as scalar programs; raises `CannotTranslate` where there are none."""
+        require_native(self.system)
+        return programs_of(self.structure, self.shapes, self.integrator)
+
+    @functools.cached_property
+    def facts(self) -> tuple[str, str]:
+        """Whose multipliers are shown, the method's own ("method") or the motion's at the node ("node"),
+        and the name of the system in the catalogue, if it is exactly what is made there."""
+        return _facts(self.integrator, self.structure, self.shapes)
+
+
+def pairing_of(system: System, integrator: Integrator) -> Pairing:
+    """What is known of this method on this system."""
+    kept = system.remembered
+    if integrator not in kept:
+        kept[integrator] = Pairing(system, integrator)
+    return kept[integrator]
+
+
+@functools.lru_cache(maxsize=256)  # a trace costs more than a short run
+def _facts(integrator: Integrator, structure: jax.tree_util.PyTreeDef, shapes: Shapes) -> tuple[str, str]:
+    system = jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(s, float) for s in shapes])
+    x, t = jax.ShapeDtypeStruct((system.n,), float), jax.ShapeDtypeStruct((), float)
+
+    def own_multipliers(system: System, q: Array, v: Array, t: Array, h: Array) -> Array | None:
+        return integrator.observe(integrator.init(system, q, v, t, h)).multipliers
+
+    multipliers = jax.eval_shape(own_multipliers, system, x, x, t, t)
+    module = system.lagrangian.__module__ or ""
+    known = module.startswith(CATALOGUE) and _catalogue_structure(module) == structure
+    return "node" if multipliers is None else "method", module.removeprefix(CATALOGUE) if known else ""
+
+
+@functools.cache
+def _catalogue_structure(module: str) -> jax.tree_util.PyTreeDef:
+    return jax.tree.structure(importlib.import_module(module).system())
