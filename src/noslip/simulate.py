@@ -12,7 +12,7 @@ import numpy as np
 
 from noslip.errors import Interrupted, SolveFailed
 from noslip.integrators.base import Integrator
-from noslip.numerics.tracing import is_traced
+from noslip.numerics.tracing import has_tracers, is_traced
 from noslip.run.arguments import as_floats, check_run, whole, whole_steps
 from noslip.run.choose import on_cpu, trajectory_runner
 from noslip.run.drive import all_rows, steps_until
@@ -54,7 +54,7 @@ def simulate(
         raise TypeError(f"`system` must be a System, but {system!r} was provided")
     if parameters is not None:
         system = system.with_parameters(parameters)
-    traced = is_traced(system, q0, v0, step_size, t0)
+    traced = is_traced(system.parameters, q0, v0, step_size, t0)
     q, v = (as_floats(name, x, (system.n,), traced) for name, x in (("q0", q0), ("v0", v0)))
     h, t = (as_floats(name, x, (), traced) for name, x in (("step_size", step_size), ("t0", t0)))
     every = whole("save_every", save_every, 1)
@@ -64,15 +64,18 @@ def simulate(
             raise ValueError(
                 "`steps` must be given instead of `t_end` when a method with its own time is traced"
             )
-        steps, t_end = _steps_until(system, integrator, q, v, t, h, float(t_end), backend), None
+        steps, t_end = _steps_until(system, integrator, q, v, float(t), float(h), float(t_end), backend), None
     steps = whole_steps(steps, t_end, t, h)
     if traced:
         pairing = check_run(system, integrator, q, v, t, h, backend, traced)
         rows = scan(system, integrator, q, v, t, h, steps, every)
-        return _result(pairing, rows, q, v, run_info(pairing, t, h, steps, every, "xla"), jnp)
+        t, h = (x if has_tracers(x) else float(x) for x in (t, h))
+        info = run_info(pairing, t, h, steps, every, "xla")
+        return _result(pairing, rows, q, v, info, jnp)
+    t, h = float(t), float(h)
     with on_cpu():
         pairing = check_run(system, integrator, q, v, t, h, backend)
-        runner = trajectory_runner(pairing, q, v, float(t), float(h), backend)
+        runner = trajectory_runner(pairing, q, v, t, h, backend)
         rows, interrupted = all_rows(runner, steps, every, progress)
         run = _result(pairing, rows, q, v, run_info(pairing, t, h, steps, every, runner.backend), np)
         if interrupted:
@@ -88,17 +91,17 @@ def _steps_until(
     integrator: Integrator,
     q: np.ndarray,
     v: np.ndarray,
-    t: np.ndarray,
-    h: np.ndarray,
+    t: float,
+    h: float,
     t_end: float,
     backend: str,
 ) -> int:
     """The number of steps of a method that makes its own time, counted by taking them."""
     with on_cpu():
         pairing = check_run(system, integrator, q, v, t, h, backend)
-        if not t_end >= float(t):
-            raise ValueError(f"`t_end` must be a time after t0 = {float(t):g}, but {t_end!r} was provided")
-        return steps_until(trajectory_runner(pairing, q, v, float(t), float(h), backend), float(t), t_end)
+        if not t_end >= t:
+            raise ValueError(f"`t_end` must be a time after t0 = {t:g}, but {t_end!r} was provided")
+        return steps_until(trajectory_runner(pairing, q, v, t, h, backend), t, t_end)
 
 
 def _result(

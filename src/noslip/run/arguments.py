@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from noslip.engine.backends.numpy_rows import evaluate_anyhow, evaluate_state
+from noslip.engine.backends.numpy_rows import evaluate_anyhow
 from noslip.errors import unknown_name
 from noslip.integrators.base import Integrator
 from noslip.numerics.tracing import is_traced
@@ -87,8 +87,8 @@ def check_run(
     integrator: Integrator,
     q: np.ndarray,
     v: np.ndarray,
-    t: np.ndarray,
-    h: np.ndarray,
+    t: float | np.ndarray,
+    h: float | np.ndarray,
     backend: str,
     traced: bool = False,
     members: int = 1,
@@ -115,14 +115,16 @@ def check_run(
     return pairing
 
 
-def _check_values(pairing: Pairing, q: np.ndarray, v: np.ndarray, t: np.ndarray, h: np.ndarray) -> None:
+def _check_values(
+    pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float | np.ndarray, h: float | np.ndarray
+) -> None:
     system, integrator = pairing.system, pairing.integrator
     for name, array in (("q0", q), ("v0", v), ("t0", t)):
         if not all(map(math.isfinite, np.ravel(array).tolist())):
             raise ValueError(f"`{name}` must be finite, but {np.asarray(array)} was provided")
     if not 0 < float(h) < math.inf:
         raise ValueError(f"`step_size` must be positive, but {float(h)!r} was provided")
-    if not pairing.is_implicit and _surely_admissible(system, q, v):
+    if not pairing.is_implicit and _surely_admissible(pairing, q, v):
         return
     M, mu, phi, jacobian = _at_start(pairing, q, v, t, h)
     if not np.isfinite(M).all():
@@ -154,11 +156,11 @@ def _check_values(pairing: Pairing, q: np.ndarray, v: np.ndarray, t: np.ndarray,
         )
 
 
-def _surely_admissible(system: System, q: np.ndarray, v: np.ndarray) -> bool:
+def _surely_admissible(pairing: Pairing, q: np.ndarray, v: np.ndarray) -> bool:
     """Whether a few multiplications can tell that mass matrix, constraints and velocity are good. It is the
     usual answer, and the factorisations that give the precise one take longer than a short run."""
-    n, m = system.n, system.m
-    if n > 6 or (numbers := evaluate_state(_mass_and_gram_matrix_and_phi, system, q, v)) is None:
+    n, m = pairing.system.n, pairing.system.m
+    if n > 6 or (numbers := pairing.at_state(_mass_and_gram_matrix_and_phi, q, v)) is None:
         return False
     mass, gram, phi = numbers[: n * n], numbers[n * n : n * n + m * m], numbers[n * n + m * m :]
     allowed = ADMISSIBLE * (1 + math.hypot(*v))
@@ -187,7 +189,7 @@ def _surely_regular(matrix: Sequence[float], n: int) -> bool:
 
 
 def _at_start(
-    pairing: Pairing, q: np.ndarray, v: np.ndarray, t: np.ndarray, h: np.ndarray
+    pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float | np.ndarray, h: float | np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
     """Mass matrix, constraints and, for an implicit method, its regularity matrix."""
     rows = [np.asarray(x)[None] for x in (q, v, t, h)]

@@ -18,27 +18,21 @@ def all_rows(
     runner: TrajectoryRunner[Rows], steps: int, every: int, progress: bool | Progress | None
 ) -> tuple[Row, bool]:
     """The rows up to step `steps`, or to a failure, or to Ctrl-C; whether it was the last of these."""
-    parts, done = [runner.first], 0
-    together: list[Row] = []
-    failed = False
-
-    def call(stop: int) -> int:
-        nonlocal failed
-        rows, reached, failed = runner.to(stop, steps, every)
-        parts.append(rows)
-        if reached < steps:  # while they are in the cache; a short run is joined once
-            together.append(runner.join(parts))
-            parts.clear()
-        return reached
-
+    parts, together = [runner.first], []
+    done, failed, pace = 0, False, Pace(runner.first_piece, SECONDS_PER_CALL)
     with Meter(progress, steps) as show, Interruption(steps > runner.brief) as interruption:
-        for done in Pace(runner.first_piece, SECONDS_PER_CALL).calls(call, 0, steps):
+        while done < steps and not failed and not interruption.asked:
+            rows, done, failed = runner.to(pace.stop(done, steps), steps, every)
+            parts.append(rows)
+            if done < steps:  # while they are in the cache; a short run is joined once
+                together.append(runner.join(parts))
+                parts = []
             show(done, steps)
-            if failed or interruption.asked:
-                break
+            pace.reached(done)
     if parts:
         together.append(runner.join(parts))
-    return _merge_failed_row(joined(together)), interruption.asked and done < steps and not failed
+    rows_of_all = together[0] if len(together) == 1 else joined(together)
+    return _merge_failed_row(rows_of_all), interruption.asked and done < steps and not failed
 
 
 def _merge_failed_row(rows: Row) -> Row:

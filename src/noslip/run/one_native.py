@@ -20,7 +20,7 @@ class NativeTrajectory:
     first_piece, brief = 1024, 256  # steps of the first call, microseconds each; steps that are no time
 
     def __init__(self, pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float, h: float):
-        self.programs, self.system = pairing.programs, pairing.system
+        self.programs, self.leaves = pairing.programs, pairing.leaves
         tables = self.programs.tables
         self.carries, self.rows = tables["carry"], tables["row"]
         self.step_size(h)
@@ -32,7 +32,7 @@ class NativeTrajectory:
         self.reached = 0
 
     def step_size(self, h: float) -> None:
-        self.fixed = self.programs.tables["fixed"].pack((self.system, h), 1, 1)
+        self.fixed = self.programs.tables["fixed"].pack([*self.leaves, h], 1, 1)
 
     def snapshot(self) -> Carry:
         return jax.tree.map(lambda x: x[0].copy(), self.carries.unpack(self.carry, 1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -24,16 +24,15 @@ class Pace:
     def __init__(self, first_piece: int, seconds: float, grain: int = 1):
         self.piece, self.seconds, self.grain = first_piece, seconds, grain
 
-    def calls(self, call: Callable[[int], int], done: int, end: int) -> Iterator[int]:
-        """Call `call(stop)`, which goes on towards step `stop` and returns the step reached, until `end`.
-        Each step reached is yielded; whoever has had enough stops listening."""
-        while done < end:
-            stop = min(-(-(done + self.piece) // self.grain) * self.grain, end)
-            began, before = time.perf_counter(), done
-            done = call(stop)
-            rate = (done - before) / (time.perf_counter() - began)
-            self.piece = max(1, min(8 * self.piece, int(rate * self.seconds) + 1))
-            yield done
+    def stop(self, done: int, end: int) -> int:
+        """The step to which the call that begins now, at step `done`, shall go."""
+        self.done, self.began = done, time.perf_counter()
+        return min(-(-(done + self.piece) // self.grain) * self.grain, end)
+
+    def reached(self, done: int) -> None:
+        """That call has ended at step `done`."""
+        rate = (done - self.done) / (time.perf_counter() - self.began)
+        self.piece = max(1, min(8 * self.piece, int(rate * self.seconds) + 1))
 
 
 class Interruption:

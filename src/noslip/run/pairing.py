@@ -5,18 +5,25 @@ It is kept with the system, so that a second run of an equal method on the same 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
+import numpy as np
 from jax import Array
 
+from noslip.engine.backends.numpy_rows import short_function
 from noslip.integrators.base import Integrator
 from noslip.numerics.pytrees import anatomy
+from noslip.numerics.tracing import has_tracers
 from noslip.run.programs import Shapes, StepPrograms, programs_of, require_native
 from noslip.system import System
 
 CATALOGUE = "noslip.systems."
+OfState = Callable[[System, Array, Array], Any]
 
 
 class Pairing:
@@ -25,6 +32,7 @@ class Pairing:
     def __init__(self, system: System, integrator: Integrator):
         self.system, self.integrator = system, integrator
         self.leaves, self.structure, self.shapes = anatomy(system)
+        self._in_python: dict[OfState, Callable[..., Sequence[float]] | None] = {}
 
     @functools.cached_property
     def refusal(self) -> str | None:
@@ -43,11 +51,27 @@ class Pairing:
         require_native(self.system)
         return programs_of(self.structure, self.shapes, self.integrator)
 
+    def at_state(self, function: OfState, q: np.ndarray, v: np.ndarray) -> Sequence[float] | None:
+        """The numbers that function(system, q, v) is made of, in a row, if its program is short enough for
+        Python to compute them; else None. For checks that a run of a few microseconds can afford."""
+        if function not in self._in_python:
+            rows = (q.shape, v.shape)
+            self._in_python[function] = short_function(function, self.structure, self.shapes, rows)
+        python = self._in_python[function]
+        with contextlib.suppress(ZeroDivisionError), np.errstate(all="ignore"):
+            return None if python is None else python(*self._numbers, *q.tolist(), *v.tolist())
+        return None
+
+    @functools.cached_property
+    def _numbers(self) -> list[float]:
+        return [x for leaf in self.leaves for x in np.ravel(leaf).tolist()]
+
     @functools.cached_property
     def facts(self) -> tuple[str, str]:
         """Whose multipliers are shown, the method's own ("method") or the motion's at the node ("node"),
         and the name of the system in the catalogue, if it is exactly what is made there."""
-        return _facts(self.integrator, self.structure, self.shapes)
+        whose, name = _facts(self.integrator, self.structure, self.shapes)
+        return whose, "" if has_tracers(self.leaves) else name
 
 
 def pairing_of(system: System, integrator: Integrator) -> Pairing:

@@ -53,10 +53,12 @@ class Plan:
         if rows_before == 0:
             yield 0, runner.row()
         pace = Pace(FIRST_PIECE, SECONDS_PER_CALL, runner.grain)
-        while runner.reached < self.steps:
-            target = min((runner.reached // self.save_every + 1) * self.save_every, self.steps)
-            for done in pace.calls(runner.to, runner.reached, target):
-                yield done, runner.row() if done == target else None
+        done = runner.reached
+        while done < self.steps:
+            target = min((done // self.save_every + 1) * self.save_every, self.steps)
+            done = runner.to(pace.stop(done, target))
+            pace.reached(done)
+            yield done, runner.row() if done == target else None
 
     def saved(self, rows: list[MemberRow]) -> Arrays:
         """Rows as arrays (member, time, ...)."""

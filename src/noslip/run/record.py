@@ -15,7 +15,6 @@ import jax
 import numpy as np
 
 from noslip.integrators.solve import Status
-from noslip.numerics.tracing import has_tracers
 from noslip.run.pairing import Pairing
 from noslip.version import __version__
 
@@ -92,14 +91,14 @@ def run_info(pairing: Pairing, t0: Scalar, h: Scalar, steps: int, every: int, ba
         options=pairing.integrator.options(),
         coordinates=system.coordinates,
         parameters=dict(system.parameters),
-        step_size=h if has_tracers(h) else float(h),
+        step_size=h,
         steps=steps,
         save_every=every,
-        t0=t0 if has_tracers(t0) else float(t0),
+        t0=t0,
         backend=backend,
         multiplier_source=multiplier_source,
         angles=system.angles,
-        source="" if has_tracers(pairing.leaves) else source,
+        source=source,
         arguments=dict(system.parameters),
         versions=versions(),
     )

@@ -142,17 +142,17 @@ class System:
         return self.tree_unflatten(bare, (dict(self.parameters),))
 
     # ---- shapes and kinds -------------------------------------------------------------------------
-    @property
+    @functools.cached_property
     def n(self) -> int:
         """Number of coordinates."""
         return len(self.coordinates)
 
-    @property
+    @functools.cached_property
     def kind(self) -> str:
         """Of the constraints: 'linear', 'affine' or 'nonlinear'."""
         return "nonlinear" if self.constraint else "affine" if self.drift else "linear"
 
-    @property
+    @functools.cached_property
     def angle_mask(self) -> np.ndarray:
         """True where a coordinate is a declared angle."""
         return np.array([name in self.angles for name in self.coordinates])
