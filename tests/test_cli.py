@@ -17,7 +17,7 @@ import noslip
 from noslip.cli import app
 from noslip.integrators import discover as integrators
 from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic
-from noslip.run.one_native import NativeRunner
+from noslip.run.one_native import NativeTrajectory
 from noslip.simulate import simulate
 from noslip.systems import chaplygin_sleigh
 from noslip.systems import discover as systems
@@ -72,14 +72,14 @@ READY_CHILD = """
 import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from noslip.cli import main
-from noslip.run.one_native import NativeRunner
-to, calls = NativeRunner.to, []
+from noslip.run.one_native import NativeTrajectory
+to, calls = NativeTrajectory.to, []
 def counting(*arguments):
     calls.append(arguments)
     if len(calls) == 6:
         print("ready", flush=True)
     return to(*arguments)
-NativeRunner.to = counting
+NativeTrajectory.to = counting
 main()
 """
 
@@ -384,16 +384,16 @@ def test_interruption_keeps_what_was_saved() -> None:
 
 @pytest.mark.native
 def test_interruption_of_a_short_part_reruns_bit_for_bit(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls, to = [], NativeRunner.to
+    calls, to = [], NativeTrajectory.to
 
-    def stopping(self: NativeRunner, *arguments: int) -> object:
+    def stopping(self: NativeTrajectory, *arguments: int) -> object:
         calls.append(arguments)
         if len(calls) == 3:
             signal.raise_signal(signal.SIGINT)
         return to(self, *arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(NativeRunner, "to", stopping)
+        patch.setattr(NativeTrajectory, "to", stopping)
         result = call(*SLEIGH, "--steps", "1000000", "--save-every", "7", "-o", "part.nc")
     assert result.exit_code == 130, result.output
     assert "interrupted after step" in result.stderr

@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 from noslip import Ensemble, ensemble
 from noslip.cli import app
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
-from noslip.run import store as _store
+from noslip.run import store
 from noslip.sampling import Ball, on_energy_shell
 from noslip.systems import nonholonomic_particle
 
@@ -32,7 +32,7 @@ def call(*arguments: str) -> Result:
 
 def test_random_members_are_those_of_the_library_and_an_interruption_costs_nothing(monkeypatch):
     command = ("--members", "10", *SHELL, "--set", "k=0.7", "-o", "a.zarr")
-    run_chunk = _store.run_chunk
+    run_chunk = store.run_chunk
 
     def stops_at_the_second(plan, folder, k, show):
         if k == 1:
@@ -40,7 +40,7 @@ def test_random_members_are_those_of_the_library_and_an_interruption_costs_nothi
         run_chunk(plan, folder, k, show)
 
     with monkeypatch.context() as patch:
-        patch.setattr(_store, "run_chunk", stops_at_the_second)
+        patch.setattr(store, "run_chunk", stops_at_the_second)
         stopped = call(*command)
     assert stopped.exit_code == 130
     assert "interrupted with 4 of 10 members done; the same command goes on from 'a.zarr'" in stopped.output
@@ -54,7 +54,7 @@ def test_random_members_are_those_of_the_library_and_an_interruption_costs_nothi
     states = on_energy_shell(system, 0.9, 10, region=Ball(q0, 0.5), seed=4)
     direct = ensemble(system, SemiImplicitDLA(), *states, step_size=0.1, steps=30)
     np.testing.assert_array_equal(Ensemble.open("a.zarr").q[...], direct.q)
-    assert "noslip" in _store.attributes_of(Path("a.zarr"))["command"]
+    assert "noslip" in store.attributes_of(Path("a.zarr"))["command"]
 
 
 def test_parameters_that_vary_and_velocities_at_a_temperature():

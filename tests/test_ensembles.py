@@ -5,13 +5,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import noslip
 from noslip import Observable, SolveFailed, ensemble, simulate
 from noslip.integrators.reference_flow import ReferenceFlow
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
 from noslip.integrators.solve import Status
-from noslip.run.many import GpuMembers, NativeMembers, XlaMembers
-from noslip.run.member import Inputs, Member
+from noslip.run.many_gpu import GpuMembers
+from noslip.run.many_native import NativeMembers
+from noslip.run.many_xla import XlaMembers
+from noslip.run.member import Member, MemberGroup, MemberInputs
 from noslip.systems import gearbox, nonholonomic_particle, quartic
 
 pytestmark = pytest.mark.native
@@ -121,7 +122,7 @@ def test_the_kernel_of_the_gpu_backend_agrees_in_interpreted_form():
     system, (q0, v0) = nonholonomic_particle.system(), nonholonomic_particle.typical_state()
     q0s = np.asarray(q0) + 0.1 * RNG.normal(size=(33, 3))  # two blocks, the second almost empty
     v0s = np.stack([np.asarray(system.project_velocity(q, v0)) for q in q0s])
-    inputs = Inputs(system, {}, 0.1, (q0s, v0s, np.float64(0)), 33)
+    inputs = MemberInputs(system, MemberGroup(q0s, v0s, {}, 33), 0.1, 0.0)
     member = Member(SemiImplicitDLA(), (("energy_error", "energy_error", ("max",)),))
     kernel, lanes = GpuMembers(member, inputs, interpret=True), NativeMembers(member, inputs, 1)
     for runner in (kernel, lanes):
@@ -139,7 +140,7 @@ def test_members_that_fail_in_the_kernel_are_run_again():
     system, (q0, v0) = nonholonomic_particle.system(), nonholonomic_particle.typical_state()
     q = np.asarray(q0) + 0.01 * np.arange(30)[:, None]
     v = np.asarray(jax.vmap(system.project_velocity)(q, np.tile(v0, (30, 1))))
-    inputs = Inputs(system, {"k": np.linspace(0.5, 1.5, 30)}, 0.1, (q, v, np.float64(0)), 30)
+    inputs = MemberInputs(system, MemberGroup(q, v, {"k": np.linspace(0.5, 1.5, 30)}, 30), 0.1, 0.0)
     member = Member(SemiImplicitDLA(), ())
     kernel, reference = GpuMembers(member, inputs, interpret=True), XlaMembers(member, inputs)
     true_kernel, broken = kernel.kernel, np.arange(30)[np.arange(30) % 3 != 1]
@@ -186,7 +187,7 @@ def test_members_that_fail_in_the_kernel_are_run_again():
     ],
 )  # fmt: skip
 def test_bad_input_gets_one_sentence(how, sentence):
-    if how.get("backend") == "gpu" and noslip.ensembles.jax.default_backend() == "gpu":
+    if how.get("backend") == "gpu" and jax.default_backend() == "gpu":
         pytest.skip("there is a GPU")
     with pytest.raises(ValueError) as caught:  # noqa: PT011
         run(**how)

@@ -2,52 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from noslip.errors import Interrupted, SolveFailed, unknown_name
+from noslip.errors import Interrupted, SolveFailed
 from noslip.integrators.base import Integrator
 from noslip.integrators.solve import Status
 from noslip.numerics.tracing import is_traced
 from noslip.run.arguments import as_floats, check_members, check_run, refuse_inadmissible, whole, whole_steps
-from noslip.run.member import STATISTICS
+from noslip.run.choose import on_cpu
+from noslip.run.member import MemberGroup
+from noslip.run.observables import Observable, Observables, watched
+from noslip.run.pacing import Interruption, Meter, Progress
 from noslip.run.plan import Plan
-from noslip.simulate import Meter, Progress, on_cpu, run_info
+from noslip.run.record import RunInfo
 from noslip.system import System
-from noslip.trajectory import RunInfo
 
 if TYPE_CHECKING:
     import xarray
+    from distributed import Client
 
-BUILT_IN = ("energy", "energy_error", "constraint")
-
-
-@dataclass(frozen=True)
-class Observable:
-    """A number watched at every step of every member, without storing the trajectory.
-
-    `function` is f(q, v, p), the name of a first integral of the system, "energy", "energy_error" (distance
-    from the initial energy) or "constraint" (the largest |phi|). `statistics` over the steps of a member
-    are any of "max", "mean", "variance" and "last". Its values at the saved times are always kept.
-    """
-
-    function: Callable[..., Any] | str
-    statistics: tuple[str, ...] = ("max", "mean", "variance")
-
-    def __post_init__(self) -> None:
-        given = (self.statistics,) if isinstance(self.statistics, str) else tuple(self.statistics)
-        object.__setattr__(self, "statistics", given)
-        for name in self.statistics:
-            if name not in STATISTICS:
-                raise ValueError(unknown_name("statistic", name, STATISTICS))
-        if not callable(self.function) and not isinstance(self.function, str):
-            raise TypeError(f"an observable must be a function or a name, but {self.function!r} was provided")
+__all__ = ["Ensemble", "Observable", "ensemble"]
 
 
 @dataclass(frozen=True)
@@ -117,9 +96,10 @@ class Ensemble:
     def open(cls, path: str | Path) -> Ensemble:
         """An ensemble that `ensemble(..., store=path)` has written, or is writing; states are read from the
         disk when they are indexed."""
-        from noslip.run.store import open_ensemble
+        from noslip.run.store import read_store
 
-        return open_ensemble(path)
+        stored = read_store(path)
+        return cls.assemble(stored.info, stored.arrays, stored.parameters, stored.statistics)
 
     def to_xarray(self) -> xarray.Dataset:
         """With dimensions member, time, coordinate, constraint; parameters that vary are coordinates."""
@@ -162,14 +142,14 @@ def ensemble(
     t0: float = 0.0,
     parameters: Mapping[str, Any] | None = None,
     save_every: int | None = None,
-    observables: Mapping[str, Observable | str | Callable[..., Any]] | Sequence[str] | None = None,
+    observables: Observables = None,
     backend: str = "auto",
     threads: int | None = None,
     progress: bool | Progress | None = None,
     throw: bool = True,
     store: str | Path | None = None,
     chunk: int | None = None,
-    cluster: Any = None,
+    cluster: Client | None = None,
 ) -> Ensemble:
     """Run `integrator` on `system` from every row of (q0s, v0s); see `simulate` for the common arguments.
 
@@ -191,54 +171,48 @@ def ensemble(
         raise TypeError(f"`parameters` must be a mapping of names to values, but {parameters!r} was provided")
     h, start = (as_floats(name, x, (), False) for name, x in (("step_size", step_size), ("t0", t0)))
     threads = None if threads is None else whole("threads", threads, 1)
-    q, v, shared, varying, members = check_members(system, q0s, v0s, parameters or {})
+    group, shared = check_members(system, q0s, v0s, parameters or {})
     system = system.with_parameters(shared)
     if t_end is not None and isinstance(integrator, Integrator) and integrator.own_time:
         raise ValueError("`steps` must be given instead of `t_end` where every member makes its own time")
     steps = whole_steps(steps, t_end, start, h)
     every = max(steps, 1) if save_every is None else whole("save_every", save_every, 1)
-    watch = _watch(system, observables)
-    first = system.with_parameters({name: x[0] for name, x in varying.items()})
-    q0, v0 = (np.broadcast_to(x, (members, system.n))[0] for x in (q, v))
+    watch = watched(system, observables)
+    first = group.first(system.n)
+    one = system.with_parameters({name: x[0] for name, x in first.varying.items()})
     with on_cpu():
-        check_run(first, integrator, q0, v0, start, h, backend, members=members)
-        refuse_inadmissible(system, q, v, varying, members)
+        check_run(one, integrator, first.q[0], first.v[0], start, h, backend, members=group.count)
+        refuse_inadmissible(system, group)
     plan = Plan(system, integrator, watch, float(start), float(h), steps, every, backend, threads)
     if store is not None:
-        from noslip.run.store import run_in_store
-
-        result = run_in_store(plan, q, v, varying, members, store, chunk, cluster, progress)
+        result = _run_in_store(plan, group, store, chunk, cluster, progress)
     elif chunk is not None or cluster is not None:
         name = "chunk" if chunk is not None else "cluster"
         raise ValueError(f"`{name}` must come with `store`, the folder where the ensemble is kept")
     else:
-        result = _run_in_memory(plan, q, v, varying, members, progress)
+        result = _run_in_memory(plan, group, progress)
     if throw and not result.success:
         raise SolveFailed(_failure(result), result)
     return result
 
 
-def _run_in_memory(
-    plan: Plan, q: np.ndarray, v: np.ndarray, varying: Mapping[str, Any], members: int, progress: Any
-) -> Ensemble:
-    runner, rows = plan.runner(q, v, varying, members), []
-    interrupted = False
-    with Meter(progress, plan.steps) as show:
-        try:
-            for done, row in plan.advance(runner):
-                if row is not None:
-                    rows.append(row)
-                show(done, plan.steps)
-        except KeyboardInterrupt:
-            interrupted = True
+def _run_in_memory(plan: Plan, group: MemberGroup, progress: bool | Progress | None) -> Ensemble:
+    runner, rows = plan.runner(group), []
+    with Meter(progress, plan.steps) as show, Interruption() as interruption:
+        for done, row in plan.advance(runner):
+            if row is not None:
+                rows.append(row)
+            show(done, plan.steps)
+            if interruption.asked:
+                break
     marks = plan.saved_steps[: len(rows)]
     result = Ensemble.assemble(
-        plan_info(plan, varying, runner.backend),
+        plan.info(group, runner.backend),
         {"t": plan.t0 + plan.step_size * np.asarray(marks)} | plan.saved(rows) | plan.summary(runner),
-        {name: np.asarray(x) for name, x in varying.items()},
+        group.varying,
         {name: kinds for name, _, kinds in plan.watch},
     )
-    if interrupted:
+    if interruption.asked and runner.reached < plan.steps:
         raise Interrupted(
             f"interrupted after step {runner.reached} of {plan.steps}; `trajectory` holds the rows up to "
             f"step {marks[-1]} and statistics up to step {runner.reached}",
@@ -247,44 +221,26 @@ def _run_in_memory(
     return result
 
 
-def plan_info(plan: Plan, varying: Mapping[str, Any], backend: str) -> RunInfo:
-    """The record of an ensemble; of parameters that vary it names the first."""
-    first = plan.system.with_parameters({name: x[0] for name, x in varying.items()})
-    return run_info(first, plan.integrator, plan.t0, plan.step_size, plan.steps, plan.save_every, backend)
+def _run_in_store(
+    plan: Plan,
+    group: MemberGroup,
+    store: str | Path,
+    chunk: int | None,
+    cluster: Client | None,
+    progress: bool | Progress | None,
+) -> Ensemble:
+    from noslip.run.store import run_in_store
 
-
-def _watch(system: System, observables: Any) -> tuple[Any, ...]:
-    """The observables as (name, function, statistics), first integrals looked up."""
-    if observables is None:
-        return ()
-    if isinstance(observables, str) or not isinstance(observables, Mapping | Sequence):
-        raise TypeError(f"`observables` must be a list or a mapping, but {observables!r} was provided")
-    given = observables if isinstance(observables, Mapping) else {name: name for name in observables}
-    for name in given:
-        if not isinstance(name, str):
-            raise TypeError(f"an observable must have a name, but {name!r} was provided; give a mapping")
-    watch = []
-    for name, what in given.items():
-        item = what if isinstance(what, Observable) else Observable(what)
-        function = item.function
-        if isinstance(function, str) and function not in BUILT_IN:
-            if function not in system.first_integrals:
-                known = (*BUILT_IN, *system.first_integrals)
-                raise ValueError(unknown_name("observable", function, known))
-            function = system.first_integrals[function]
-        if callable(function):
-            _require_number(name, function, system)
-        watch.append((name, function, item.statistics))
-    return tuple(watch)
-
-
-def _require_number(name: str, function: Callable[..., Any], system: System) -> None:
-    x = jax.ShapeDtypeStruct((system.n,), float)
-    shape = jax.eval_shape(lambda q, v, p: jnp.asarray(function(q, v, p)), x, x, dict(system.parameters))
-    if shape.shape != () or shape.dtype.kind not in "fib":
-        raise ValueError(
-            f"observable '{name}' must be a real number, but {shape.dtype} {shape.shape} was returned"
-        )
+    try:
+        run_in_store(plan, group, store, chunk, cluster, progress)
+    except KeyboardInterrupt:
+        result = Ensemble.open(store)
+        done = int(np.sum(result.status >= 0))
+        raise Interrupted(
+            f"interrupted with {done} of {group.count} members done; the same call goes on from '{store}'",
+            result,
+        ) from None
+    return Ensemble.open(store)
 
 
 def _failure(result: Ensemble) -> str:

@@ -30,7 +30,7 @@ import numpy as np
 from jax import Array
 
 from noslip.run.arguments import as_floats, whole
-from noslip.simulate import on_cpu
+from noslip.run.choose import on_cpu
 from noslip.system import System
 
 BLOCK = 2**13  # proposals of one compiled call

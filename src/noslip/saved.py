@@ -19,10 +19,11 @@ from noslip import integrators, systems
 from noslip.integrators.base import Integrator
 from noslip.names import in_a_file
 from noslip.run.arguments import BACKENDS
+from noslip.run.record import RunInfo
 from noslip.simulate import simulate
 from noslip.system import System
 from noslip.texts import listed
-from noslip.trajectory import RunInfo, Trajectory, load
+from noslip.trajectory import Trajectory, load
 
 GivenSystem = System | Callable[..., System] | str
 GivenIntegrator = Integrator | type[Integrator] | str

@@ -3,77 +3,18 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import jax
 import numpy as np
 
-from noslip.integrators import Integrator, spelled
-from noslip.integrators.solve import Status
+from noslip.run.record import Array, Report, RunInfo
 
 if TYPE_CHECKING:
     import xarray
     from matplotlib.figure import Figure
-
-Array = Any  # NumPy arrays after a run; JAX arrays or tracers inside a transformation
-
-
-@dataclass(frozen=True)
-class Report:
-    """The implicit solves, one row per saved time: the worst of the steps since the row before.
-
-    `increment` is the last Newton increment relative to the scale of the unknowns, `failed_step`
-    the number of the first step that failed, or -1.
-    """
-
-    steps: Array
-    iterations: Array
-    increment: Array
-    residual: Array
-    status: Array
-    failed_step: Array
-
-    @property
-    def worst(self) -> Status:
-        """The worst status of the whole run."""
-        return Status(int(np.max(self.status)))
-
-    def __str__(self) -> str:
-        return (
-            f"{int(np.sum(self.steps))} steps, at most {int(np.max(self.iterations))} iterations, "
-            f"last increment <= {np.max(self.increment):.1e}, {self.worst.message}"
-        )
-
-
-@dataclass(frozen=True)
-class RunInfo:
-    """What was run, completely: enough to run it again."""
-
-    integrator: str
-    options: Mapping[str, Any]
-    coordinates: tuple[str, ...]
-    parameters: Mapping[str, Any]
-    step_size: Any
-    steps: int
-    save_every: int
-    t0: Any
-    backend: str
-    multiplier_source: str
-    angles: tuple[str, ...] = ()
-    source: str = ""
-    arguments: Mapping[str, Any] = field(default_factory=dict)
-    versions: Mapping[str, str] = field(default_factory=dict)
-    integrator_source: str = ""
-    """Where the method came from if it is not one of noslip, as `integrators.word_of` says."""
-
-    def attributes(self) -> dict[str, str]:
-        """As the attribute of a dataset."""
-        info = {f.name: jsonable(getattr(self, f.name)) for f in fields(self)}
-        return {"noslip": json.dumps(info, sort_keys=True)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,9 +132,6 @@ def load(path: str | Path) -> Trajectory:
         raise ValueError(f"'{path}' is not a NetCDF file") from None
     if "noslip" not in data.attrs:
         raise ValueError(f"'{path}' was not written by noslip: it has no attribute 'noslip'")
-    info = json.loads(data.attrs["noslip"])
-    for name in ("coordinates", "angles"):
-        info[name] = tuple(info[name])
     missing = {"time", "q", "v", "energy"} - set(map(str, data.variables))
     if missing:
         raise ValueError(f"'{path}' is not a whole run: it lacks {', '.join(sorted(missing))}")
@@ -204,7 +142,7 @@ def load(path: str | Path) -> Trajectory:
             name.removeprefix("integral_"): x for name, x in values.items() if name.startswith("integral_")
         },
         report=Report(**{f.name: values[f"report_{f.name}"] for f in fields(Report)}),
-        info=RunInfo(**info),
+        info=RunInfo.from_attributes(data.attrs),
         **{
             f.name: values[f.name]
             for f in fields(Trajectory)
@@ -217,19 +155,3 @@ def _require_engine() -> None:
     """NetCDF files need h5netcdf; a run in memory does not, so it is looked for only here."""
     if importlib.util.find_spec("h5netcdf") is None:
         raise ImportError("saving and loading runs needs the package h5netcdf, but it is not installed")
-
-
-def jsonable(value: Any) -> Any:
-    """Plain data for JSON; floats keep every bit."""
-    if isinstance(value, Mapping):
-        return {str(key): jsonable(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [jsonable(item) for item in value]
-    if isinstance(value, (np.ndarray, np.generic, jax.Array)):
-        return np.asarray(value).tolist()
-    if isinstance(value, Integrator):
-        return spelled(value)
-    return value if isinstance(value, (str, int, float, bool, type(None))) else repr(value)
-
-
-jax.tree_util.register_dataclass(Report, [f.name for f in fields(Report)], [])

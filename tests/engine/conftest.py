@@ -3,13 +3,12 @@
 import pytest
 
 from noslip.engine.backends import native
-from noslip.run import many as runners
-from noslip.run import one_native as native_loop
+from noslip.run import many_native, programs
 
 
 def forget_compiled_code():
-    native_loop._loop_of.cache_clear()
-    runners._native_code.cache_clear()
+    programs.programs_of.cache_clear()
+    many_native._native_code.cache_clear()
 
 
 @pytest.fixture(scope="module", autouse=True)

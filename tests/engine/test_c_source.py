@@ -7,7 +7,8 @@ import pytest
 
 from noslip.engine.backends import c_source, native
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
-from noslip.run.one_native import NativeRunner
+from noslip.run.one_native import NativeTrajectory
+from noslip.run.pairing import pairing_of
 from noslip.systems import gearbox
 
 pytestmark = [
@@ -18,8 +19,10 @@ pytestmark = [
 
 def test_printed_c_gives_the_same_bits_in_scalars_and_in_lanes(tmp_path):
     q, v = (np.asarray(x) for x in gearbox.typical_state())
-    runner = NativeRunner(gearbox.system(), SemiImplicitDLA(), q, v, np.float64(0), np.float64(0.1))
-    source, start = c_source.time_loop(runner.loop.step), runner.carry.copy()
+    runner = NativeTrajectory(
+        pairing_of(gearbox.system(), SemiImplicitDLA()), q, v, np.float64(0), np.float64(0.1)
+    )
+    source, start = c_source.time_loop(runner.programs.step), runner.carry.copy()
     runner.to(200, 200, 200)
     for width in (1, native.lanes()):
         advance = c_source.compile_c(source, width, tmp_path)

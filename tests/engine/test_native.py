@@ -13,7 +13,7 @@ from noslip.integrators.discrete_gradient import DiscreteGradient
 from noslip.integrators.runge_kutta4 import RungeKutta4
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
 from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic
-from noslip.run import one_native as native_loop
+from noslip.run import one_native, programs
 from noslip.systems import gearbox, nonholonomic_particle, quartic
 
 pytestmark = pytest.mark.native
@@ -97,7 +97,7 @@ def test_a_failed_step_is_reported_alike(every):
 def test_a_run_does_not_depend_on_how_it_is_cut(monkeypatch):
     system, (q0, v0) = gearbox.system(), gearbox.typical_state()
     whole = simulate(system, SemiImplicitDLA(), q0, v0, step_size=0.1, steps=300)
-    monkeypatch.setattr(native_loop, "CAPACITY", 7)
+    monkeypatch.setattr(one_native, "CAPACITY", 7)
     cut = simulate(system, SemiImplicitDLA(), q0, v0, step_size=0.1, steps=300)
     np.testing.assert_array_equal(whole.q, cut.q)
 
@@ -154,7 +154,7 @@ def test_an_unknown_operation_names_itself_and_xla_takes_over():
 
 
 def test_a_large_system_is_left_to_xla_without_a_word(monkeypatch):
-    monkeypatch.setattr(native_loop, "LARGEST", 6)
+    monkeypatch.setattr(programs, "LARGEST", 6)
     system, (q0, v0) = quartic.system(), quartic.typical_state()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -163,20 +163,21 @@ def test_a_large_system_is_left_to_xla_without_a_word(monkeypatch):
 
 
 def test_without_llvmlite_there_is_one_sentence(monkeypatch):
-    monkeypatch.setattr(native_loop, "_has_llvmlite", lambda: False)
+    monkeypatch.setattr(programs, "_has_llvmlite", lambda: False)
     system, (q0, v0) = gearbox.system(), gearbox.typical_state()
     with pytest.raises(ValueError, match="needs the package llvmlite"):
         simulate(system, RungeKutta4(), q0, v0, step_size=0.05, steps=2, backend="native")
 
 
 def test_optimisations_change_no_bit(monkeypatch):
-    system, (q0, v0) = gearbox.system(), gearbox.typical_state()
+    q0, v0 = gearbox.typical_state()
     runs = []
     for level in (1, 0, 3):
         monkeypatch.setattr(native, "OPTIMIZE", level)
-        native_loop._loop_of.cache_clear()
+        programs.programs_of.cache_clear()
+        system = gearbox.system()  # a system remembers its programs
         runs.append(simulate(system, DiscreteGradient(), q0, v0, step_size=0.1, steps=300))
-    native_loop._loop_of.cache_clear()
+    programs.programs_of.cache_clear()
     assert runs[0] == runs[1] == runs[2]
 
 

@@ -9,11 +9,12 @@ from native_rows import compiled
 
 from noslip import System
 from noslip.engine.backends import native
-from noslip.engine.backends.numpy_rows import evaluate, evaluate_state
+from noslip.engine.backends.numpy_rows import evaluate, short_function
 from noslip.engine.program import CannotTranslate, Loop, Rolled, TooLarge
 from noslip.engine.translate.lower import translate
 from noslip.integrators.runge_kutta4 import RungeKutta4
-from noslip.run import one_native as native_loop
+from noslip.run import programs
+from noslip.run.pairing import pairing_of
 
 X = jax.ShapeDtypeStruct((), float)
 
@@ -21,6 +22,9 @@ X = jax.ShapeDtypeStruct((), float)
 def operations(function, *shapes):
     program = translate(lambda _, x: function(*x), 0.0, shapes or (X,))
     return [program.nodes[i].op for i in program.main.items if isinstance(i, int)]
+
+
+SCALAR = jax.tree.structure(0.0)
 
 
 def test_zeros_ones_and_constants_leave_nothing_behind():
@@ -88,18 +92,15 @@ def test_one_state_in_python_has_the_bits_of_many_in_numpy():
 
     x, y = 3.0 * np.random.default_rng(0).normal(size=(2, 4096))
     many = evaluate(lambda _, *arguments: function(*arguments), None, 1.1, x, y)
+    one = short_function(function, SCALAR, ((),), ((), ()))
     for k in range(0, 4096, 64):
-        one = evaluate_state(function, 1.1, x[k], y[k])
-        assert list(one) == [*many[0][k], many[1][k]]
+        assert list(one(1.1, x[k].item(), y[k].item())) == [*many[0][k], many[1][k]]
 
 
-def test_a_state_that_divides_by_zero_or_needs_a_loop_is_not_for_python():
-    assert evaluate_state(lambda c, x: c / x, 1.0, np.array(0.0)) is None
-    assert evaluate_state(lambda c, x: c / x, 1.0, np.array(4.0)) == (0.25,)
-    assert (
-        evaluate_state(lambda c, x: lax.while_loop(lambda y: y < c, lambda y: 2 * y, x), 9.0, np.array(1.0))
-        is None
-    )
+def test_what_needs_a_loop_is_not_for_python():
+    assert short_function(lambda c, x: c / x, SCALAR, ((),), ((),))(1.0, 4.0) == (0.25,)
+    doubled = lambda c, x: lax.while_loop(lambda y: y < c, lambda y: 2 * y, x)  # noqa: E731
+    assert short_function(doubled, SCALAR, ((),), ((),)) is None
 
 
 def test_values_that_only_the_loop_needs_do_not_come_out_of_it():
@@ -232,10 +233,10 @@ def test_a_refusal_is_remembered(monkeypatch):
         coordinates=("x", "y", "z"),
     )
     with pytest.raises(CannotTranslate):
-        native_loop.loop_of(system, RungeKutta4())
-    monkeypatch.setattr(native_loop, "Loop", None)  # it would fail otherwise if it were tried again
+        pairing_of(system, RungeKutta4()).programs  # noqa: B018
+    monkeypatch.setattr(programs, "StepPrograms", None)  # it would fail otherwise if it were tried again
     with pytest.raises(CannotTranslate, match="sort"):
-        native_loop.loop_of(system, RungeKutta4())
+        pairing_of(system, RungeKutta4()).programs  # noqa: B018
 
 
 def test_nan_survives_max_and_min():

@@ -15,7 +15,8 @@ from noslip.geometry.hamiltonization import hamiltonize
 from noslip.integrators.hamiltonized_del import HamiltonizedDEL
 from noslip.integrators.poincare_hamiltonized_del import PoincareHamiltonizedDEL
 from noslip.integrators.reduced_dla import ReducedDLA
-from noslip.simulate import make_runner
+from noslip.run.choose import trajectory_runner
+from noslip.run.pairing import pairing_of
 from noslip.systems import fbo_particle, knife_edge, sinusoidal_particle
 
 START = [0.0, 0.0, 0.0], [1.0, 1.0, 0.0]
@@ -181,7 +182,7 @@ def test_28_pthdel_has_two_roots_near_the_zero_of_f():
     """Of which the method takes the one nearest the extrapolation."""
     system, method, h = knife_edge.system(), PoincareHamiltonizedDEL(), 0.07
     q, v, t = (np.asarray(x, dtype=float) for x in ([0.0, 0.0, 0.0], [1.0, 0.0, 1.0], 0.0))
-    runner = make_runner(system, method, q, v, t, np.asarray(h))
+    runner = trajectory_runner(pairing_of(system, method), q, v, float(t), h)
     for step in range(1, 23):
         runner.to(step, step, step)
     state = runner.snapshot().state

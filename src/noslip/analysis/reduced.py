@@ -20,7 +20,8 @@ from noslip.geometry.hamiltonization import Hamiltonization, hamiltonize
 from noslip.integrators.base import Integrator, Sum
 from noslip.integrators.families.chaplygin import HamiltonizedState, OnBase, OnHamiltonizedBase
 from noslip.numerics.pytrees import replaced
-from noslip.simulate import make_runner, on_cpu
+from noslip.run.choose import on_cpu, trajectory_runner
+from noslip.run.pairing import pairing_of
 from noslip.system import System
 from noslip.trajectory import Trajectory
 
@@ -106,8 +107,8 @@ class _OwnStep:
     def __init__(self, made: Hamiltonization, integrator: Integrator, q: Any, v: Any, h: float):
         self.made, self.base = made, made.reduced.base_index
         with on_cpu():
-            start = [np.asarray(x, dtype=float) for x in (q, v, 0.0, h)]
-            self.runner = make_runner(made.reduced.system, integrator, *start)  # type: ignore[arg-type]
+            q, v = np.asarray(q, dtype=float), np.asarray(v, dtype=float)
+            self.runner = trajectory_runner(pairing_of(made.reduced.system, integrator), q, v, 0.0, h)
         self.carry = self.runner.snapshot()
 
     @property

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 
 from noslip.integrators.base import Integrator
-from noslip.run import step as _loop
-from noslip.simulate import make_runner, on_cpu
+from noslip.run.choose import on_cpu, trajectory_runner
+from noslip.run.pairing import pairing_of
+from noslip.run.runner import TrajectoryRunner
+from noslip.run.step import TURN
 from noslip.system import System
 
 
@@ -39,15 +41,17 @@ def travelled(
         return _travel(system, _runner(system, integrator, q, v, t, h), steps)
 
 
-def _runner(system: System, integrator: Integrator, q: Any, v: Any, t: Any, h: float) -> Any:
-    start = [np.asarray(x, dtype=float) for x in (q, v, t, h)]
-    return make_runner(system, integrator, *start)  # type: ignore[arg-type]
+def _runner(
+    system: System, integrator: Integrator, q: Any, v: Any, t: Any, h: float
+) -> TrajectoryRunner[Any]:
+    q, v = np.asarray(q, dtype=float), np.asarray(v, dtype=float)
+    return trajectory_runner(pairing_of(system, integrator), q, v, float(t), float(h))
 
 
-def _travel(system: System, runner: Any, stop: int) -> tuple[np.ndarray, np.ndarray]:
+def _travel(system: System, runner: TrajectoryRunner[Any], stop: int) -> tuple[np.ndarray, np.ndarray]:
     """The state at step `stop`."""
     part, _, failed = runner.to(stop, stop, stop)
     if failed:
         return np.full(system.n, np.nan), np.full(system.n, np.nan)
     rows = runner.join([part])
-    return rows.q[-1] + _loop.TURN * rows.turns[-1], rows.v[-1]
+    return np.asarray(rows.q[-1] + TURN * rows.turns[-1]), np.asarray(rows.v[-1])

@@ -30,12 +30,16 @@ from noslip.integrators.base import Integrator
 from noslip.integrators.discrete_gradient import DiscreteGradient
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
 from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic
-from noslip.run import one_native as native_loop
-from noslip.run import step as _loop
-from noslip.run.many import GpuMembers, NativeMembers, XlaMembers
-from noslip.run.member import Inputs, Member
-from noslip.run.one_native import NativeRunner
-from noslip.simulate import on_cpu, simulate
+from noslip.run import one_xla
+from noslip.run.choose import on_cpu
+from noslip.run.many_gpu import GpuMembers
+from noslip.run.many_native import NativeMembers
+from noslip.run.many_xla import XlaMembers
+from noslip.run.member import Member, MemberGroup, MemberInputs
+from noslip.run.one_native import NativeTrajectory
+from noslip.run.pairing import pairing_of
+from noslip.run.programs import StepPrograms
+from noslip.simulate import simulate
 from noslip.system import System
 from noslip.systems import gearbox, quartic
 
@@ -84,16 +88,15 @@ def one_trajectory() -> Iterator[Row]:
 def _one(system: System, q: Any, v: Any, method: Integrator, name: str) -> Iterator[Row]:
     h, steps, slow = STEP[name], 20000, 1000
     q, v = np.asarray(q), np.asarray(v)
-    start = (q, v, np.float64(0.0), np.float64(h))
-    runner = NativeRunner(system, method, *start)
-    advance, nothing = runner.loop.function("advance", 1), np.zeros(1, np.int64)
+    runner = NativeTrajectory(pairing_of(system, method), q, v, 0.0, h)
+    advance, nothing = runner.programs.advance_one, np.zeros(1, np.int64)
     with on_cpu():
-        carry, _ = _loop.start(system, method, *start)
+        carry, _ = one_xla.start(system, method, q, v, np.float64(0.0), np.float64(h))
     rivals: dict[str, Callable[[], None]] = {}
     scale = {"native": steps, "xla": slow, "c": steps, "c by hand": steps}
     with tempfile.TemporaryDirectory() as folder:
         if shutil.which("gcc"):
-            printed = c_source.compile_c(c_source.time_loop(runner.loop.step), 1, Path(folder))
+            printed = c_source.compile_c(c_source.time_loop(runner.programs.step), 1, Path(folder))
             rivals["c"] = lambda: printed(runner.fixed, runner.carry.copy(), 1, steps)
             if name == "quartic" and isinstance(method, DiscreteGradient) and BY_HAND.exists():
                 rivals["c by hand"] = _by_hand(Path(folder), q, v, h, steps)
@@ -103,15 +106,15 @@ def _one(system: System, q: Any, v: Any, method: Integrator, name: str) -> Itera
 
         def xla() -> None:
             with on_cpu():
-                jax.block_until_ready(_loop.advance(system, method, carry, h, slow, slow, slow))
+                jax.block_until_ready(one_xla.advance(system, method, carry, h, slow, slow, slow))
 
         xla()
         seconds = best_of_rounds(rivals | {"xla": xla})
     report = simulate(system, method, q, v, step_size=h, steps=2000).report
     work = {
         "evaluations per step": float(np.mean(report.iterations[1:])),
-        "operations per evaluation": per_evaluation(runner.loop.step),
-        "operations beside": beside(runner.loop.step),
+        "operations per evaluation": per_evaluation(runner.programs.step),
+        "operations beside": beside(runner.programs.step),
     }
     yield from _rows("one trajectory", name, method, {k: s / scale[k] for k, s in seconds.items()}, work)
 
@@ -145,7 +148,7 @@ def _many(module: Any, method: Integrator, name: str) -> Iterator[Row]:
     rivals: dict[str, Callable[[], None]] = {}
     with tempfile.TemporaryDirectory() as folder:
         if shutil.which("gcc"):
-            source = c_source.time_loop(lanes.code.loop.step)
+            source = c_source.time_loop(lanes.code.single.step)
             printed = c_source.compile_c(source, native.lanes(), Path(folder))
             rivals["c"] = lambda: printed(lanes.fixed, lanes.full.copy(), groups, steps)
         rivals["native"] = lambda: advance(
@@ -195,12 +198,12 @@ def _go_on(runner: Any, steps: int) -> None:
     runner.to(runner.reached + steps)
 
 
-def members(module: Any, h: float, size: int) -> Inputs:
+def members(module: Any, h: float, size: int) -> MemberInputs:
     """Members scattered about a typical state, their velocities put on the constraint."""
     system, (q, v), rng = module.system(), module.typical_state(), np.random.default_rng(0)
     q0s = np.asarray(q) + SPREAD * rng.normal(size=(size, system.n))
     v0s = np.asarray(jax.jit(jax.vmap(lambda x: system.project_velocity(x, v)))(q0s))
-    return Inputs(system, {}, h, (q0s, v0s, np.float64(0.0)), size)
+    return MemberInputs(system, MemberGroup(q0s, v0s, {}, size), h, 0.0)
 
 
 FIRST_RESULT = """
@@ -237,15 +240,15 @@ def first_results() -> Iterator[Row]:
     for method in METHODS:
         system = quartic.system()
         began = time.perf_counter()
-        loop = native_loop.Loop(system, method)
+        programs = StepPrograms(system, method)
         traced = time.perf_counter()
-        loop.function("advance", 1)
+        programs.advance_one  # noqa: B018  (compiles)
         scalar = time.perf_counter()
-        loop.function("advance", native.lanes())
+        native.advance_function(programs.step, None, programs.save, native.lanes())
         parts = {
             "trace and translate": traced - began,
             "lanes": time.perf_counter() - scalar,
-            "operations": loop.step.size(),
+            "operations": programs.step.size(),
         }
         yield {"what": "compile", "system": "quartic", "method": type(method).__name__, "by": "native",
                "seconds": scalar - traced, "parts": parts}  # fmt: skip

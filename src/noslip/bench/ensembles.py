@@ -13,9 +13,11 @@ from noslip.bench.engine import members
 from noslip.integrators.base import Integrator
 from noslip.integrators.discrete_gradient import DiscreteGradient
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
-from noslip.run.many import GpuMembers, NativeMembers, XlaMembers
+from noslip.run.choose import on_cpu
+from noslip.run.many_gpu import GpuMembers
+from noslip.run.many_native import NativeMembers
+from noslip.run.many_xla import XlaMembers
 from noslip.run.member import Member
-from noslip.simulate import on_cpu
 from noslip.systems import quartic
 
 METHODS: tuple[Integrator, ...] = (DiscreteGradient(), SemiImplicitDLA())

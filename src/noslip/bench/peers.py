@@ -180,7 +180,7 @@ def _pydy(problem: Problem, tolerance: float) -> Solver:
 
 def _diffrax(solver: str) -> Callable[[Problem, float], Solver]:
     def make(problem: Problem, tolerance: float) -> Solver:
-        from noslip.simulate import on_cpu
+        from noslip.run.choose import on_cpu
 
         solve, n = _diffrax_solve(problem, solver), problem.system.n
 

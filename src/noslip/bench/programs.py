@@ -12,7 +12,7 @@ from noslip.bench.engine import per_evaluation
 from noslip.engine.backends import native
 from noslip.engine.program import CannotTranslate
 from noslip.integrators import discover as integrators
-from noslip.run import one_native as native_loop
+from noslip.run.pairing import pairing_of
 from noslip.systems import discover as systems
 
 HEAD = (
@@ -24,7 +24,7 @@ def table() -> Iterator[dict[str, Any]]:
     """One row for each pair; a pair without native code has the reason instead of numbers."""
     for name, kind in integrators().items():
         method = kind()
-        if getattr(method, "host_runner", None) is not None:
+        if method.exact:
             continue
         for label, module in systems().items():
             system = module.system()
@@ -34,7 +34,7 @@ def table() -> Iterator[dict[str, Any]]:
                 continue
             began = time.perf_counter()
             try:
-                loop = native_loop.loop_of(system, method)
+                loop = pairing_of(system, method).programs
             except CannotTranslate as cause:
                 yield row | {"reason": str(cause)}
                 continue

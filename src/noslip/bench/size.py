@@ -14,9 +14,10 @@ from noslip.engine.program import CannotTranslate
 from noslip.integrators.base import Integrator
 from noslip.integrators.discrete_gradient import DiscreteGradient
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
-from noslip.run import step as _loop
-from noslip.run.one_native import NativeRunner
-from noslip.simulate import on_cpu
+from noslip.run import one_xla
+from noslip.run.choose import on_cpu
+from noslip.run.one_native import NativeTrajectory
+from noslip.run.pairing import pairing_of
 from noslip.systems import quartic
 
 SIZES = (2, 3, 8, 16, 31, 50)
@@ -45,19 +46,19 @@ def _rows(method: Integrator, n: int) -> Iterator[Row]:
     began = time.perf_counter()
     steps = max(20, 20000 // n**2)
     try:
-        runner = NativeRunner(system, method, *start)
-        advance, nothing = runner.loop.function("advance", 1), np.zeros(1, np.int64)
+        runner = NativeTrajectory(pairing_of(system, method), *start[:2], 0.0, STEP)
+        advance, nothing = runner.programs.advance_one, np.zeros(1, np.int64)
         rivals["native"] = lambda: advance(
             runner.fixed, runner.carry.copy(), nothing, 1, 0, steps, -1, steps + 1, 0
         )
-        parts["native"] = {"first": time.perf_counter() - began, "operations": runner.loop.step.size()}
+        parts["native"] = {"first": time.perf_counter() - began, "operations": runner.programs.step.size()}
     except CannotTranslate as reason:
         yield common | {"by": "native", "refused": str(reason)}
     began = time.perf_counter()
-    carry, _ = _loop.start(system, method, *start)
+    carry, _ = one_xla.start(system, method, *start)
 
     def xla() -> None:
-        jax.block_until_ready(_loop.advance(system, method, carry, STEP, steps, steps, steps))
+        jax.block_until_ready(one_xla.advance(system, method, carry, STEP, steps, steps, steps))
 
     xla()
     parts["xla"] = {"first": time.perf_counter() - began}

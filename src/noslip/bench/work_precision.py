@@ -27,7 +27,8 @@ from noslip.integrators.energy_collocation import EnergyCollocation
 from noslip.integrators.lobatto_spark import LobattoSpark
 from noslip.integrators.runge_kutta4 import RungeKutta4
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
-from noslip.run.one_native import NativeRunner
+from noslip.run.one_native import NativeTrajectory
+from noslip.run.pairing import pairing_of
 from noslip.simulate import simulate
 
 ACCURACY = 1e-10
@@ -144,9 +145,9 @@ class _Ours:
         return done.q[-1], done.v[-1]
 
     def stepping(self) -> Callable[[], Any]:
-        h, steps = np.float64(self.problem.span / self.steps), self.steps
-        runner = NativeRunner(self.problem.system, self.method, *self.problem.state, np.float64(0.0), h)
-        advance, nothing = runner.loop.function("advance", 1), np.zeros(1, np.int64)
+        h, steps = self.problem.span / self.steps, self.steps
+        runner = NativeTrajectory(pairing_of(self.problem.system, self.method), *self.problem.state, 0.0, h)
+        advance, nothing = runner.programs.advance_one, np.zeros(1, np.int64)
         return lambda: advance(runner.fixed, runner.carry.copy(), nothing, 1, 0, steps, -1, steps + 1, 0)
 
 

@@ -8,7 +8,6 @@ neither traced nor composed; h only sets the times at which the motion is observ
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from jax import Array
 
@@ -34,8 +33,3 @@ class ReferenceFlow(Integrator):
 
     def observe(self, state: PhaseState) -> Observation:
         return Observation(state.t.value, state.q.value, state.v.value, None, state.t.value)
-
-    def host_runner(self, *arguments: Any) -> Any:
-        from noslip.run.one_reference import ReferenceRunner
-
-        return ReferenceRunner(*arguments)

@@ -7,6 +7,7 @@ import jax
 import numpy as np
 
 _T = TypeVar("_T")
+PyTree = Any  # any nesting of arrays that JAX can take apart
 
 
 @dataclass_transform(frozen_default=True)
@@ -15,7 +16,7 @@ def pytree(cls: type[_T]) -> type[_T]:
     return jax.tree_util.register_dataclass(dataclass(frozen=True)(cls))
 
 
-def anatomy(tree: Any) -> tuple[list[Any], Any, tuple[tuple[int, ...], ...]]:
+def anatomy(tree: PyTree) -> tuple[list[Any], jax.tree_util.PyTreeDef, tuple[tuple[int, ...], ...]]:
     """Leaves, structure and shapes of a pytree; the last two name the code that runs it."""
     leaves, structure = jax.tree.flatten(tree)
     return leaves, structure, tuple(() if type(leaf) is float else np.shape(leaf) for leaf in leaves)

@@ -13,13 +13,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from noslip.engine.backends.numpy_rows import evaluate_anyhow, evaluate_state
+from noslip.engine.backends.numpy_rows import evaluate_anyhow
 from noslip.errors import unknown_name
 from noslip.integrators.base import Integrator
 from noslip.numerics.tracing import is_traced
+from noslip.run.choose import BACKENDS
+from noslip.run.member import MemberGroup
+from noslip.run.pairing import Pairing, pairing_of
 from noslip.system import System
 
-BACKENDS = ("auto", "xla", "native", "gpu")
 ADMISSIBLE = 1e-9
 
 
@@ -83,15 +85,15 @@ def whole_steps(steps: int | None, t_end: float | None, t0: Any, h: Any) -> int:
 def check_run(
     system: System,
     integrator: Integrator,
-    q: Any,
-    v: Any,
-    t: Any,
-    h: Any,
+    q: np.ndarray,
+    v: np.ndarray,
+    t: float | np.ndarray,
+    h: float | np.ndarray,
     backend: str,
     traced: bool = False,
     members: int = 1,
-) -> None:
-    """Refuse what cannot be run; values are looked at only where they are concrete."""
+) -> Pairing:
+    """Refuse what cannot be run; values are looked at only where they are concrete. What can is a pairing."""
     if not isinstance(integrator, Integrator):
         raise TypeError(
             f"`integrator` must be an integrator such as VelocityNonholonomic(), "
@@ -105,21 +107,26 @@ def check_run(
         raise ValueError(
             "backend 'native' cannot run traced arguments (grad, jit, vmap); use 'auto' or 'xla'"
         )
-    if reason := integrator.applies_to(system):
+    pairing = pairing_of(system, integrator)
+    if reason := pairing.refusal:
         raise ValueError(f"{type(integrator).__name__} cannot run on this system: {reason}")
     if not traced:
-        _check_values(system, integrator, q, v, t, h)
+        _check_values(pairing, q, v, t, h)
+    return pairing
 
 
-def _check_values(system: System, integrator: Integrator, q: Any, v: Any, t: Any, h: Any) -> None:
+def _check_values(
+    pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float | np.ndarray, h: float | np.ndarray
+) -> None:
+    system, integrator = pairing.system, pairing.integrator
     for name, array in (("q0", q), ("v0", v), ("t0", t)):
         if not all(map(math.isfinite, np.ravel(array).tolist())):
             raise ValueError(f"`{name}` must be finite, but {np.asarray(array)} was provided")
     if not 0 < float(h) < math.inf:
         raise ValueError(f"`step_size` must be positive, but {float(h)!r} was provided")
-    if not _is_implicit(system, integrator) and _surely_admissible(system, q, v):
+    if not pairing.is_implicit and _surely_admissible(pairing, q, v):
         return
-    M, mu, phi, jacobian = _at_start(system, integrator, q, v, t, h)
+    M, mu, phi, jacobian = _at_start(pairing, q, v, t, h)
     if not np.isfinite(M).all():
         raise ValueError(f"the mass matrix must be finite, but at q0 = {np.asarray(q)} it is not")
     eigenvalues = np.linalg.eigvalsh(M)
@@ -149,15 +156,11 @@ def _check_values(system: System, integrator: Integrator, q: Any, v: Any, t: Any
         )
 
 
-def _is_implicit(system: System, integrator: Integrator) -> bool:
-    return type(integrator).residual is not Integrator.residual and not integrator.is_explicit(system)
-
-
-def _surely_admissible(system: System, q: np.ndarray, v: np.ndarray) -> bool:
+def _surely_admissible(pairing: Pairing, q: np.ndarray, v: np.ndarray) -> bool:
     """Whether a few multiplications can tell that mass matrix, constraints and velocity are good. It is the
     usual answer, and the factorisations that give the precise one take longer than a short run."""
-    n, m = system.n, system.m
-    if n > 6 or (numbers := evaluate_state(_mass_and_gram_matrix_and_phi, system, q, v)) is None:
+    n, m = pairing.system.n, pairing.system.m
+    if n > 6 or (numbers := pairing.at_state(_mass_and_gram_matrix_and_phi, q, v)) is None:
         return False
     mass, gram, phi = numbers[: n * n], numbers[n * n : n * n + m * m], numbers[n * n + m * m :]
     allowed = ADMISSIBLE * (1 + math.hypot(*v))
@@ -186,18 +189,18 @@ def _surely_regular(matrix: Sequence[float], n: int) -> bool:
 
 
 def _at_start(
-    system: System, integrator: Integrator, q: Array, v: Array, t: Array, h: Array
-) -> tuple[Any, Any, Any, Any]:
+    pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float | np.ndarray, h: float | np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
     """Mass matrix, constraints and, for an implicit method, its regularity matrix."""
     rows = [np.asarray(x)[None] for x in (q, v, t, h)]
-    return jax.tree.map(lambda x: x[0], evaluate_anyhow(_start_matrices, integrator, system, *rows))
+    implicit = pairing.integrator if pairing.is_implicit else None
+    return jax.tree.map(lambda x: x[0], evaluate_anyhow(_start_matrices, implicit, pairing.system, *rows))
 
 
 def _start_matrices(
-    integrator: Integrator, system: System, q: Array, v: Array, t: Array, h: Array
+    implicit: Integrator | None, system: System, q: Array, v: Array, t: Array, h: Array
 ) -> tuple[Array, Array, Array, Array | None]:
-    implicit = _is_implicit(system, integrator)
-    jacobian = _regularity_matrix(system, integrator, q, v, t, h) if implicit else None
+    jacobian = None if implicit is None else _regularity_matrix(system, implicit, q, v, t, h)
     return system.mass_matrix(q), system.mu(q, v), system.phi(q, v), jacobian
 
 
@@ -229,8 +232,8 @@ def _small_singular_values(matrix: np.ndarray) -> np.ndarray:
 # ---- ensembles ----------------------------------------------------------------------------------------
 def check_members(
     system: System, q0s: Any, v0s: Any, parameters: Mapping[str, Any]
-) -> tuple[np.ndarray, np.ndarray, dict[str, Any], dict[str, np.ndarray], int]:
-    """Initial states, parameters that all members share, those that vary, and the number of members."""
+) -> tuple[MemberGroup, dict[str, Any]]:
+    """The members, and the parameters that all of them share."""
     n, sizes, states = system.n, {}, []
     for name, value in (("q0s", q0s), ("v0s", v0s)):
         array = _concrete_floats(name, value)
@@ -261,14 +264,12 @@ def check_members(
     if len(set(sizes.values())) > 1:
         counts = ", ".join(f"{name} has {size}" for name, size in sizes.items())
         raise ValueError(f"all arguments that vary must have one number of members, but {counts}")
-    return states[0], states[1], shared, varying, next(iter(sizes.values()), 1)
+    return MemberGroup(states[0], states[1], varying, next(iter(sizes.values()), 1)), shared
 
 
-def refuse_inadmissible(
-    system: System, q: np.ndarray, v: np.ndarray, varying: Mapping[str, np.ndarray], members: int
-) -> None:
+def refuse_inadmissible(system: System, group: MemberGroup) -> None:
     """Every member's velocity must satisfy its constraints."""
-    rows = [np.broadcast_to(x, (members, system.n)) for x in (q, v)]
+    rows, varying, members = group.states(system.n), group.varying, group.count
     for name, array in zip(("q0s", "v0s"), rows, strict=True):
         if bad := np.flatnonzero(~np.isfinite(array).all(axis=1)).tolist():
             raise ValueError(

@@ -7,35 +7,53 @@ import importlib.util
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from scipy.integrate import solve_ivp
 
 from noslip.engine.backends.heyoka_expressions import NotExpressible, vector_field
-from noslip.integrators.base import Integrator
 from noslip.integrators.solve import Status
 from noslip.numerics.pytrees import anatomy
-from noslip.run import step as _loop
+from noslip.run import step as steps
+from noslip.run.pairing import Pairing
+from noslip.run.runner import Piece, joined
+from noslip.run.step import Carry, Interval, Row
 from noslip.system import System
 
 BLOCK = 256  # steps between restarts of the adaptive flow
 _compiled: dict[Any, Any] = {}
 
 
-class ReferenceRunner:
+class ReferenceTrajectory:
     """The interface of the compiled loop, on top of an adaptive flow that lands on every saved time."""
 
     first_piece, brief = 64, 0
-    join = staticmethod(_loop.joined)
+    join = staticmethod(joined)
 
-    def __init__(self, system: System, integrator: Integrator, q: Array, v: Array, t: Array, h: Array):
-        self.system, self.h, self.t0 = system, float(h), float(t)
+    def __init__(self, pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float, h: float):
+        system = self.system = pairing.system
+        self.integrator = pairing.integrator
+        self.h, self.t0 = h, t
         self.step, self.saved, self.v = 0, 0, np.asarray(v)
         self.q, self.turns = self._wrap(np.asarray(q), np.zeros(system.n))
         self.flow, self.backend = _flow(system)
         self.first = self._rows([0], self.q[None], self.v[None])
 
-    def to(self, stop: int, last: int, every: int) -> tuple[_loop.Row, int, bool]:
+    def step_size(self, h: float) -> None:
+        self.t0, self.h = self.t0 + self.step * (self.h - h), h
+
+    def snapshot(self) -> Carry:
+        t, h = self.t0 + self.step * self.h, self.h
+        here = [jnp.asarray(x) for x in (self.q, self.v, t, h)]
+        state = self.integrator.init(self.system, *here)
+        return Carry(state, jnp.asarray(self.step), jnp.asarray(self.turns), Interval.empty())
+
+    def restore(self, carry: Carry) -> None:
+        seen = self.integrator.observe(carry.state)
+        self.q, self.v, self.turns = np.asarray(seen.q), np.asarray(seen.v), np.asarray(carry.turns)
+        self.step = self.saved = int(carry.step)
+
+    def to(self, stop: int, last: int, every: int) -> Piece[Row]:
         """Advance past step `stop`; rows at the multiples of `every` and at `last`.
 
         The flow is restarted at the multiples of BLOCK and nowhere else, so that the states do not depend
@@ -46,9 +64,9 @@ class ReferenceRunner:
         while self.step < stop and not failed:
             rows, failed = self._block(min((self.step // BLOCK + 1) * BLOCK, last), last, every)
             parts.append(rows)
-        return self.join(parts), self.step, failed
+        return Piece(self.join(parts), self.step, failed)
 
-    def _block(self, end: int, last: int, every: int) -> tuple[_loop.Row, bool]:
+    def _block(self, end: int, last: int, every: int) -> tuple[Row, bool]:
         marks = sorted({*range((self.step // every + 1) * every, end + 1, every), end})
         times = [self.t0 + k * self.h for k in [self.step, *marks]]
         states, reached = self.flow(np.concatenate([self.q, self.v]), times)
@@ -69,10 +87,10 @@ class ReferenceRunner:
 
     def _wrap(self, q: np.ndarray, before: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Declared angles in [-pi, pi], and the turns taken off in all."""
-        turns = np.where(self.system.angle_mask, np.round(q / _loop.TURN), 0.0)
-        return q - turns * _loop.TURN - turns * _loop.TURN_LOW, before + turns
+        turns = np.where(self.system.angle_mask, np.round(q / steps.TURN), 0.0)
+        return q - turns * steps.TURN - turns * steps.TURN_LOW, before + turns
 
-    def _rows(self, steps: list[int], q: np.ndarray, v: np.ndarray) -> _loop.Row:
+    def _rows(self, steps: list[int], q: np.ndarray, v: np.ndarray) -> Row:
         if not steps:
             return jax.tree.map(lambda x: x[:0], self.first)
         k = np.array(steps, dtype=int)
@@ -84,13 +102,13 @@ class ReferenceRunner:
         taken = np.diff(k, prepend=self.saved)
         self.saved = int(k[-1]) if len(k) else self.saved
         records: list[Any] = [taken, counts, sizes, sizes, counts.copy(), counts - 1]
-        columns: list[Any] = [k, t, wrapped, turns, v, lam, t, *energies, _loop.Interval(*records)]
-        return _loop.Row(*columns)
+        columns: list[Any] = [k, t, wrapped, turns, v, lam, t, *energies, Interval(*records)]
+        return Row(*columns)
 
 
 @jax.jit
 def _observed(system: System, q: Array, v: Array, t: Array) -> Any:
-    return system.multipliers(q, v, t), *_loop.energies(system, q, v)
+    return system.multipliers(q, v, t), *steps.energies(system, q, v)
 
 
 @jax.jit
@@ -132,6 +150,8 @@ def _taylor_flow(system: System) -> Any:
 
 
 def _runge_kutta_flow(system: System) -> Any:
+    from scipy.integrate import solve_ivp
+
     n = system.n
 
     def rhs(t: float, y: np.ndarray) -> np.ndarray:

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import time
-import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import jax
 import numpy as np
 
-from noslip.engine.program import CannotTranslate, TooLarge
 from noslip.integrators.base import Integrator
-from noslip.run.many import GpuMembers, NativeMembers, XlaMembers
-from noslip.run.member import STATISTICS, Inputs, Member, Row, Watch
-from noslip.simulate import on_cpu
+from noslip.run.choose import members_runner
+from noslip.run.member import Member, MemberGroup, MemberInputs, MemberRow
+from noslip.run.observables import STATISTICS, Watched
+from noslip.run.pacing import Pace
+from noslip.run.pairing import pairing_of
+from noslip.run.record import RunInfo, run_info
+from noslip.run.runner import MembersRunner
 from noslip.system import System
 
-SECONDS_PER_CALL = 0.5  # how long one call may take, so that progress and Ctrl-C stay live
-Arrays = dict[str, Any]
+SECONDS_PER_CALL, FIRST_PIECE = 0.5, 8
+Arrays = dict[str, Any]  # by the names that they have in a dataset; NumPy's, or Zarr's where they are on disk
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Plan:
 
     system: System
     integrator: Integrator
-    watch: Watch
+    watch: tuple[Watched, ...]
     t0: float
     step_size: float
     steps: int
@@ -42,50 +43,25 @@ class Plan:
         marks = list(range(0, self.steps + 1, self.save_every))
         return marks if marks[-1] == self.steps else [*marks, self.steps]
 
-    def runner(self, q: np.ndarray, v: np.ndarray, varying: Mapping[str, Any], members: int) -> Any:
+    def runner(self, group: MemberGroup) -> MembersRunner:
         """These members at their start, on the backend of the plan."""
-        member = Member(self.integrator, self.watch)
-        initial = q, v, np.float64(self.t0)
-        inputs = Inputs(self.system, varying, self.step_size, initial, members)
-        if getattr(self.integrator, "host_runner", None) is not None:
-            name = type(self.integrator).__name__
-            raise ValueError(f"{name} runs one trajectory at a time; call simulate for each member")
-        has_gpu = jax.default_backend() == "gpu"
-        if self.backend == "gpu" and not has_gpu:
-            raise ValueError("backend 'gpu' needs a GPU that JAX can see, but there is none; use 'auto'")
-        if self.backend == "xla":
-            return XlaMembers(member, inputs)
-        try:
-            if self.backend == "gpu" or (self.backend == "auto" and has_gpu):
-                return GpuMembers(member, inputs)
-            with on_cpu():
-                return NativeMembers(member, inputs, self.threads)
-        except CannotTranslate as reason:
-            if self.backend != "auto":
-                raise ValueError(
-                    f"backend '{self.backend}' cannot run this: {reason}; use 'auto' or 'xla'"
-                ) from None
-            if not isinstance(reason, TooLarge):
-                warnings.warn(f"no compiled ensemble: {reason}; XLA runs this instead", stacklevel=4)
-        return XlaMembers(member, inputs)
+        inputs = MemberInputs(self.system, group, self.step_size, self.t0)
+        return members_runner(Member(self.integrator, self.watch), inputs, self.backend, self.threads)
 
-    def advance(self, runner: Any, rows_before: int = 0) -> Iterator[tuple[int, Row | None]]:
+    def advance(self, runner: MembersRunner, rows_before: int = 0) -> Iterator[tuple[int, MemberRow | None]]:
         """Steps reached, with the row where one is saved; pieces short enough to be interrupted."""
-        done, piece = runner.reached, 8
         if rows_before == 0:
             yield 0, runner.row()
+        pace = Pace(FIRST_PIECE, SECONDS_PER_CALL, runner.grain)
+        done = runner.reached
         while done < self.steps:
             target = min((done // self.save_every + 1) * self.save_every, self.steps)
-            stop = min(-(-(done + piece) // runner.grain) * runner.grain, target)
-            began = time.perf_counter()
-            runner.to(stop)
-            rate = (stop - done) / (time.perf_counter() - began)
-            piece = max(1, min(8 * piece, int(rate * SECONDS_PER_CALL) + 1))
-            done = stop
+            done = runner.to(pace.stop(done, target))
+            pace.reached(done)
             yield done, runner.row() if done == target else None
 
-    def saved(self, rows: list[Row]) -> Arrays:
-        """Rows as arrays (member, time, ...), by the names that they have in a dataset."""
+    def saved(self, rows: list[MemberRow]) -> Arrays:
+        """Rows as arrays (member, time, ...)."""
         # time first in memory: whole rows are copied, several times as fast as member by member
         rows_of = jax.tree.map(lambda *x: np.moveaxis(np.stack(x), 0, 1), *rows)
         arrays = {
@@ -99,7 +75,7 @@ class Plan:
             arrays["t"] = rows_of.t
         return arrays | {f"observed_{name}": x for name, x in rows_of.observed.items()}
 
-    def summary(self, runner: Any) -> Arrays:
+    def summary(self, runner: MembersRunner) -> Arrays:
         """What is known of each member as a whole."""
         full = runner.final()
         interval, count = full.carry.interval, np.asarray(full.carry.step) + 1.0
@@ -110,3 +86,9 @@ class Plan:
         for name, _, kinds in self.watch:
             found |= {f"{name}_{kind}": STATISTICS[kind](full.sums[name], count) for kind in kinds}
         return found
+
+    def info(self, group: MemberGroup, backend: str) -> RunInfo:
+        """The record of the ensemble; of parameters that vary it names the first."""
+        first = self.system.with_parameters({name: x[0] for name, x in group.varying.items()})
+        pairing = pairing_of(first, self.integrator)
+        return run_info(pairing, self.t0, self.step_size, self.steps, self.save_every, backend)

@@ -1,23 +1,29 @@
-"""The compiled part of a run: steps, wrapped angles, saved rows and the record of every solve."""
+"""What happens in a step: the method advances, angles are wrapped, the solve is recorded, a row is saved.
+
+Everything that runs a method, one trajectory or many, on whatever backend, runs these functions:
+
+    carry, row = first_state(...)                 the start
+    carry, ok = step_or_stay(..., carry, h)       a step; a failed one leaves the state as it was
+    row, carry = save(..., carry)                 what a saved time shows
+"""
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any
+from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array, lax
 
-from noslip.integrators.base import Integrator, Sum
-from noslip.integrators.solve import Status, without_derivatives
-from noslip.numerics.pytrees import pytree
+from noslip.integrators.base import Integrator, State
+from noslip.integrators.solve import Status
+from noslip.numerics.pytrees import pytree, replaced
+from noslip.numerics.sums import Sum
 from noslip.system import System
 
+T = TypeVar("T")
 TURN = 6.283185307179586  # 2 pi rounded to a double ...
 TURN_LOW = 2.4492935982947064e-16  # ... and what the rounding cut off
-ROWS = 1024  # rows that one compiled call can save
 
 
 @pytree
@@ -41,7 +47,7 @@ class Interval:
 class Carry:
     """Everything that the next step needs."""
 
-    state: Any
+    state: State
     step: Array
     turns: Array
     interval: Interval
@@ -65,18 +71,13 @@ class Row:
     interval: Interval
 
 
-def joined(parts: list[Row]) -> Row:
-    """The rows of several calls."""
-    return parts[0] if len(parts) == 1 else jax.tree.map(lambda *x: np.concatenate(x), *parts)
-
-
-def _wrap(system: System, state: Any, turns: Array) -> tuple[Any, Array]:
+def _wrap(system: System, state: State, turns: Array) -> tuple[State, Array]:
     """Bring declared angles to [-pi, pi] without losing a digit, and count the turns taken off."""
     if not system.angles:
         return state, turns
     whole = jnp.where(system.angle_mask, jnp.round(state.q.value / TURN), 0.0)
     q = Sum(state.q.value - whole * TURN, state.q.low - whole * TURN_LOW)
-    return type(state)(**{**vars(state), "q": q}), turns + whole
+    return replaced(state, q=q), turns + whole
 
 
 def step_regardless(system: System, integrator: Integrator, carry: Carry, h: Array) -> Carry:
@@ -98,7 +99,7 @@ def step_regardless(system: System, integrator: Integrator, carry: Carry, h: Arr
     return Carry(state, carry.step + solved, turns, interval)
 
 
-def _step(system: System, integrator: Integrator, carry: Carry, h: Array) -> Carry:
+def step(system: System, integrator: Integrator, carry: Carry, h: Array) -> Carry:
     """One step; a failed one leaves the state as it was and says so in the interval."""
     new = step_regardless(system, integrator, carry, h)
     solved = new.step > carry.step
@@ -108,7 +109,8 @@ def _step(system: System, integrator: Integrator, carry: Carry, h: Array) -> Car
     return Carry(state, new.step, turns, new.interval)
 
 
-def _row(system: System, integrator: Integrator, carry: Carry) -> Row:
+def row_of(system: System, integrator: Integrator, carry: Carry) -> Row:
+    """What the outside sees of a state."""
     seen = integrator.observe(carry.state)
     lam = system.multipliers(seen.q, seen.v, seen.t) if seen.multipliers is None else seen.multipliers
     return Row(
@@ -129,18 +131,18 @@ def save(system: System, integrator: Integrator, carry: Carry) -> tuple[Row, Car
     """The row of a state, and the state with a new record of solves, unless it has failed."""
     failed = carry.interval.status != Status.SOLVED
     fresh = jax.tree.map(lambda zero, old: jnp.where(failed, old, zero), Interval.empty(), carry.interval)
-    return _row(system, integrator, carry), Carry(carry.state, carry.step, carry.turns, fresh)
+    return row_of(system, integrator, carry), Carry(carry.state, carry.step, carry.turns, fresh)
 
 
 def step_or_stay(system: System, integrator: Integrator, carry: Carry, h: Array) -> tuple[Carry, Array]:
     """One step, unless an earlier one has failed; whether none has."""
-    stepped = _step(system, integrator, carry, h)
+    stepped = step(system, integrator, carry, h)
     ok = carry.interval.status == Status.SOLVED
     kept = jax.tree.map(lambda new, old: jnp.where(ok, new, old), stepped, carry)
     return kept, kept.interval.status == Status.SOLVED
 
 
-def strong(tree: Any) -> Any:
+def strong(tree: T) -> T:
     """Without JAX's weak types, so that the first call and all later ones share one compilation."""
     return jax.tree.map(lambda x: lax.convert_element_type(x, x.dtype), tree)
 
@@ -152,72 +154,4 @@ def first_state(
     whole = jnp.where(system.angle_mask, jnp.round(q / TURN), 0.0)
     state = integrator.init(system, q - whole * TURN, v, t, h)
     carry = strong(Carry(state, jnp.array(0), whole, Interval.empty()))
-    return carry, _row(system, integrator, carry)
-
-
-start = jax.jit(first_state, static_argnames="integrator")
-
-
-@partial(jax.jit, static_argnames="integrator")
-def advance(
-    system: System, integrator: Integrator, carry: Carry, h: Array, stop: Array, last: Array, every: Array
-) -> tuple[Carry, Row, Array]:
-    """Step on to number `stop`, at most ROWS saves ahead; return the saved rows and their number.
-
-    A row is saved at every multiple of `every`, at step `last`, and before a failed step.
-    """
-
-    def running(c: Carry) -> Array:
-        return c.interval.status == Status.SOLVED
-
-    def step(carry: Carry) -> Carry:
-        with without_derivatives():
-            return _step(system, integrator, carry, h)
-
-    def to_next_save(loop: tuple[Carry, Row, Array]) -> tuple[Carry, Row, Array]:
-        carry, rows, count = loop
-        target = jnp.minimum((carry.step // every + 1) * every, stop)
-        carry = lax.while_loop(lambda c: (c.step < target) & running(c), step, carry)
-        row, fresh = save(system, integrator, carry)
-        rows = jax.tree.map(lambda all_, one: all_.at[count].set(one), rows, row)
-        due = (carry.step % every == 0) | (carry.step == last) | ~running(carry)
-        carry = jax.tree.map(lambda new, old: jnp.where(due, new, old), fresh, carry)
-        return carry, rows, count + due
-
-    shapes = jax.eval_shape(lambda c: _row(system, integrator, c), carry)
-    rows = jax.tree.map(lambda s: jnp.zeros((ROWS, *s.shape), s.dtype), shapes)
-    return strong(
-        lax.while_loop(
-            lambda loop: (loop[0].step < stop) & (loop[2] < ROWS) & running(loop[0]),
-            to_next_save,
-            (carry, rows, jnp.array(0)),
-        )
-    )
-
-
-def scan(
-    system: System, integrator: Integrator, q: Array, v: Array, t: Array, h: Array, steps: int, every: int
-) -> Row:
-    """The whole run as one differentiable scan; all rows, the initial one first.
-
-    After a failed step the state stands still and the rows say so in their status.
-    """
-
-    def step(carry: Carry, _: None) -> tuple[Carry, None]:
-        return step_or_stay(system, integrator, carry, h)[0], None
-
-    def to_next_save(carry: Carry, length: int) -> tuple[Carry, Row]:
-        carry, _ = lax.scan(step, carry, None, length=length)
-        row, carry = save(system, integrator, carry)
-        return carry, row
-
-    carry, first = start(system, integrator, q, v, t, h)
-    parts = [jax.tree.map(lambda x: x[None], first)]
-    full, rest = divmod(steps, every)
-    if full:
-        carry, rows = lax.scan(lambda c, _: to_next_save(c, every), carry, None, length=full)
-        parts.append(rows)
-    if rest:
-        carry, row = to_next_save(carry, rest)
-        parts.append(jax.tree.map(lambda x: x[None], row))
-    return jax.tree.map(lambda *x: jnp.concatenate(x), *parts)
+    return carry, row_of(system, integrator, carry)

@@ -11,78 +11,74 @@ thought dead does not write into the work of its successor.
 from __future__ import annotations
 
 import importlib.util
-import json
 import secrets
 import time
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import jax
 import numpy as np
 from jax.experimental import multihost_utils
 
 from noslip.engine.memory import Table
-from noslip.ensembles import Ensemble
-from noslip.errors import Interrupted
 from noslip.run.arguments import whole
-from noslip.run.member import Row
+from noslip.run.member import MemberGroup, MemberRow
+from noslip.run.pacing import Interruption, Meter, Progress
 from noslip.run.plan import Arrays, Plan
-from noslip.run.store_layout import NOT_RUN, attributes_of, begin, require_zarr, state_words
-from noslip.simulate import Meter
-from noslip.trajectory import RunInfo
+from noslip.run.record import RunInfo
+from noslip.run.runner import MembersRunner
+from noslip.run.store_layout import attributes_of, begin, require_zarr, state_words
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 SECONDS_BETWEEN_CHECKPOINTS = 5.0
+Show = bool | Progress | None
 
 
 def run_in_store(
     plan: Plan,
-    q: np.ndarray,
-    v: np.ndarray,
-    varying: Mapping[str, Any],
-    members: int,
+    group: MemberGroup,
     path: str | Path,
     chunk: int | None,
-    cluster: Any,
-    progress: Any,
-) -> Ensemble:
-    """Begin the store, or go on with it, until every member is there."""
+    cluster: Client | None,
+    progress: Show,
+) -> None:
+    """Begin the store, or go on with it, until every member is there; Ctrl-C ends it as KeyboardInterrupt."""
     require_zarr()
     folder = Path(path)
     if cluster is not None and not isinstance(cluster, require_client()):
         raise TypeError(f"`cluster` must be a dask.distributed.Client, but {cluster!r} was provided")
     size = None if chunk is None else whole("chunk", chunk, 1)
     # from here on the backend is the one that was found, also on workers that have others
-    plan = replace(plan, backend=begin(plan, q, v, varying, members, folder, size))
+    plan = replace(plan, backend=begin(plan, group, folder, size))
     store = _Store(folder)
-    try:
-        if cluster is None:
-            share = slice(jax.process_index(), None, jax.process_count())
-            _run_here(plan, folder, list(range(store.chunks))[share], progress)
-            if jax.process_count() > 1:
-                multihost_utils.sync_global_devices("the ensemble is complete")
-        else:
-            waiting = [k for k in range(store.chunks) if not store.is_done(k)]
-            _run_on(cluster, plan, folder, waiting, progress)
-    except KeyboardInterrupt:
-        result = open_ensemble(folder)
-        done = int(np.sum(result.status != NOT_RUN))
-        raise Interrupted(
-            f"interrupted with {done} of {members} members done; the same call goes on from '{folder}'",
-            result,
-        ) from None
-    return open_ensemble(folder)
+    if cluster is None:
+        share = slice(jax.process_index(), None, jax.process_count())
+        _run_here(plan, folder, list(range(store.chunks))[share], progress)
+        if jax.process_count() > 1:
+            multihost_utils.sync_global_devices("the ensemble is complete")
+    else:
+        waiting = [k for k in range(store.chunks) if not store.is_done(k)]
+        _run_on(cluster, plan, folder, waiting, progress)
 
 
-def _run_here(plan: Plan, folder: Path, chunks: list[int], progress: Any) -> None:
+def _run_here(plan: Plan, folder: Path, chunks: list[int], progress: Show) -> None:
     total = plan.steps * len(chunks)
-    with Meter(progress, total) as show:
+    with Meter(progress, total) as show, Interruption() as interruption:
         for number, k in enumerate(chunks):
-            run_chunk(plan, folder, k, lambda done, before=number * plan.steps: show(before + done, total))
+
+            def shown(done: int, before: int = number * plan.steps) -> None:
+                show(before + done, total)
+                if interruption.asked:
+                    raise KeyboardInterrupt
+
+            run_chunk(plan, folder, k, shown)
 
 
-def _run_on(client: Any, plan: Plan, folder: Path, chunks: list[int], progress: Any) -> None:
+def _run_on(client: Client, plan: Plan, folder: Path, chunks: list[int], progress: Show) -> None:
     """Chunks as tasks; one whose worker dies is taken up by another, from its last checkpoint."""
     from distributed import as_completed
 
@@ -97,7 +93,7 @@ def _run_on(client: Any, plan: Plan, folder: Path, chunks: list[int], progress: 
             client.cancel(tasks)
 
 
-def require_client() -> Any:
+def require_client() -> type[Client]:
     """The class of Dask's clients, or a sentence."""
     if importlib.util.find_spec("distributed") is None:
         raise ImportError(
@@ -108,15 +104,15 @@ def require_client() -> Any:
     return Client
 
 
-def run_chunk(plan: Plan, folder: Path, k: int, show: Any = lambda done: None) -> None:
+def run_chunk(plan: Plan, folder: Path, k: int, show: Callable[[int], None] = lambda done: None) -> None:
     """Run the members of chunk k from its checkpoint to the end."""
     store = _Store(folder)
     if store.is_done(k):
         return
-    runner = plan.runner(*store.inputs(k))
+    runner = plan.runner(store.group_of(k))
     mark = store.take(k)
     written = store.restore(k, runner)
-    rows: list[Row] = []
+    rows: list[MemberRow] = []
     last = time.monotonic()
     for done, row in plan.advance(runner, written):
         if row is not None:
@@ -148,11 +144,12 @@ class _Store:
     def span(self, k: int) -> slice:
         return slice(k * self.chunk, min((k + 1) * self.chunk, self.members))
 
-    def inputs(self, k: int) -> tuple[np.ndarray, np.ndarray, Arrays, int]:
-        """Initial states and varying parameters of the members of chunk k, and their number."""
+    def group_of(self, k: int) -> MemberGroup:
+        """The members of chunk k."""
         span = self.span(k)
         q, v = (self.group[f"resume/{name}"][span] for name in ("q0", "v0"))
-        return q, v, {name: self.group[f"parameter_{name}"][span] for name in self.varying}, len(q)
+        varying = {name: self.group[f"parameter_{name}"][span] for name in self.varying}
+        return MemberGroup(q, v, varying, len(q))
 
     def is_done(self, k: int) -> bool:
         return bool(self.checkpoints[k, 0])
@@ -167,7 +164,7 @@ class _Store:
         if int(self.marks[k]) != mark:
             raise OSError(f"chunk {k} of this ensemble was taken up by another process, so this one stops")
 
-    def restore(self, k: int, runner: Any) -> int:
+    def restore(self, k: int, runner: MembersRunner) -> int:
         """Put the runner where the checkpoint is; the number of rows written until there."""
         _, written, reached, *_ = (int(x) for x in self.checkpoints[k, :3])
         if written:
@@ -178,7 +175,7 @@ class _Store:
             runner.resume(table.unpack(words.reshape(members, table.slots, 1), members), reached)
         return written
 
-    def checkpoint(self, k: int, runner: Any, written: int, finished: bool) -> None:
+    def checkpoint(self, k: int, runner: MembersRunner, written: int, finished: bool) -> None:
         words = np.zeros(self.checkpoints.shape[1], np.int64)
         words[:3] = finished, written, runner.reached
         if not finished:
@@ -200,8 +197,19 @@ def note(path: str | Path, name: str, text: str) -> None:
     require_zarr().open_group(str(path), mode="r+").attrs[name] = text
 
 
-def open_ensemble(path: str | Path) -> Ensemble:
-    """The ensemble in that folder; see `Ensemble.open`."""
+@dataclass(frozen=True)
+class Stored:
+    """What a store holds: the record of the run, arrays (those with a time axis are read when they are
+    indexed), the parameters that vary, and the statistics of each observable."""
+
+    info: RunInfo
+    arrays: Arrays
+    parameters: Arrays
+    statistics: dict[str, list[str]]
+
+
+def read_store(path: str | Path) -> Stored:
+    """The ensemble in that folder, complete or not."""
     zarr, folder = require_zarr(), Path(path)
     if not folder.is_dir():
         raise FileNotFoundError(f"there is no folder '{folder}'")
@@ -209,8 +217,6 @@ def open_ensemble(path: str | Path) -> Ensemble:
     if "layout" not in attributes:
         raise ValueError(f"'{folder}' was not written by noslip: it has no attribute 'layout'")
     group = zarr.open_group(str(folder), mode="r")
-    info = json.loads(attributes["noslip"])
-    info |= {name: tuple(info[name]) for name in ("coordinates", "angles")}
     arrays = {name: array if array.ndim > 1 else array[...] for name, array in group.arrays()}
     parameters = {name: np.asarray(arrays[f"parameter_{name}"]) for name in attributes["layout"]["varying"]}
-    return Ensemble.assemble(RunInfo(**info), arrays, parameters, attributes["statistics"])
+    return Stored(RunInfo.from_attributes(attributes), arrays, parameters, attributes["statistics"])

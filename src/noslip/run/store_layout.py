@@ -8,17 +8,20 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from noslip.engine.memory import Table
-from noslip.ensembles import plan_info
+from noslip.numerics.pytrees import PyTree
+from noslip.run.member import MemberGroup
 from noslip.run.plan import Arrays, Plan
+from noslip.run.runner import MembersRunner
+from noslip.system import System
 
 CHUNK_BYTES = 2**25  # of saved rows in one chunk, at most, and of states
 NOT_RUN = -1
@@ -36,31 +39,22 @@ def require_zarr() -> Any:
     return zarr
 
 
-def begin(
-    plan: Plan,
-    q: np.ndarray,
-    v: np.ndarray,
-    varying: Mapping[str, Any],
-    members: int,
-    folder: Path,
-    chunk: int | None,
-) -> str:
+def begin(plan: Plan, group: MemberGroup, folder: Path, chunk: int | None) -> str:
     """Make the folder in one move, or see that the one that is there was made by this very call; the backend
     that runs it."""
     if not folder.parent.is_dir():
         raise FileNotFoundError(f"cannot store in '{folder}': there is no folder '{folder.parent}'")
-    q0, v0 = (np.broadcast_to(x, (members, plan.system.n))[:1] for x in (q, v))
-    probe = plan.runner(q0, v0, {name: x[:1] for name, x in varying.items()}, 1)
-    call = _description(plan, q, v, varying, members, probe.backend)
+    probe = plan.runner(group.first(plan.system.n))
+    call = _description(plan, group, probe.backend)
     if not folder.exists():
         rows, states = plan.saved([probe.row()]), len(state_words(probe))
         per_row = sum(x.nbytes for x in rows.values())
         large = CHUNK_BYTES * (64 if probe.backend == "gpu" else 1)  # a GPU wants many members at once
         fitting = large // max(8 * states, per_row * min(len(plan.saved_steps), 64))
-        size = min(members, chunk or max(256, fitting // 256 * 256))
+        size = min(group.count, chunk or max(256, fitting // 256 * 256))
         partial = folder.with_name(f".{folder.name}.part-{os.getpid()}")
         try:
-            _make(partial, plan, q, v, varying, members, size, rows, plan.summary(probe), states, call)
+            _make(partial, plan, group, size, rows, plan.summary(probe), states, call)
             partial.rename(folder)
         except OSError:
             if not folder.is_dir():  # else another process was quicker with the same call
@@ -74,23 +68,20 @@ def begin(
 def _make(
     folder: Path,
     plan: Plan,
-    q: np.ndarray,
-    v: np.ndarray,
-    varying: Mapping[str, Any],
-    members: int,
+    group: MemberGroup,
     chunk: int,
     rows: Arrays,
     summary: Arrays,
     states: int,
     call: dict[str, Any],
 ) -> None:
-    group = require_zarr().open_group(str(folder), mode="w")
+    store, members = require_zarr().open_group(str(folder), mode="w"), group.count
     marks = plan.saved_steps
     row_bytes = chunk * sum(x.nbytes for x in rows.values())
     rows_at_once = max(1, min(len(marks), CHUNK_BYTES // row_bytes))
     for name, x in rows.items():
         more = (DIMENSIONS[name],) if name in DIMENSIONS else ()
-        group.create_array(
+        store.create_array(
             name,
             shape=(members, len(marks), *x.shape[2:]),
             chunks=(chunk, rows_at_once, *(max(n, 1) for n in x.shape[2:])),
@@ -100,36 +91,38 @@ def _make(
         )
     for name, x in summary.items():
         fill = NOT_RUN if name == "status" else np.nan if x.dtype.kind == "f" else 0
-        group.create_array(name, shape=(members,), chunks=(chunk,), dtype=x.dtype, fill_value=fill,
+        store.create_array(name, shape=(members,), chunks=(chunk,), dtype=x.dtype, fill_value=fill,
                            dimension_names=("member",))  # fmt: skip
-    for name, x in varying.items():
+    for name, x in group.varying.items():
         extra = tuple(f"{name}_{i}" for i in range(x.ndim - 1))
-        group.create_array(f"parameter_{name}", data=x, dimension_names=("member", *extra))
+        store.create_array(f"parameter_{name}", data=x, dimension_names=("member", *extra))
     if "t" not in rows:
         t = plan.t0 + plan.step_size * np.asarray(marks)
-        group.create_array("t", data=t, dimension_names=("time",))
-    resume = group.create_group("resume")
-    for name, x in (("q0", q), ("v0", v)):
-        full = np.ascontiguousarray(np.broadcast_to(x, (members, plan.system.n)))
-        resume.create_array(name, data=full, chunks=(chunk, plan.system.n))
+        store.create_array("t", data=t, dimension_names=("time",))
+    resume = store.create_group("resume")
+    for name, x in zip(("q0", "v0"), group.states(plan.system.n), strict=True):
+        resume.create_array(name, data=np.ascontiguousarray(x), chunks=(chunk, plan.system.n))
     chunks, width = -(-members // chunk), 3 + chunk * states
     resume.create_array("checkpoint", shape=(chunks, width), chunks=(1, width), dtype="i8", fill_value=0)
     resume.create_array("mark", shape=(chunks,), chunks=(1,), dtype="i8", fill_value=0)
-    group.attrs.update(
-        plan_info(plan, varying, call["backend"]).attributes()
+    store.attrs.update(
+        plan.info(group, call["backend"]).attributes()
         | {
-            "layout": {"members": members, "chunk": chunk, "rows": rows_at_once, "varying": list(varying)},
+            "layout": {
+                "members": members,
+                "chunk": chunk,
+                "rows": rows_at_once,
+                "varying": list(group.varying),
+            },
             "statistics": {name: list(kinds) for name, _, kinds in plan.watch},
             "call": call,
         }
     )
 
 
-def _description(
-    plan: Plan, q: np.ndarray, v: np.ndarray, varying: Mapping[str, Any], members: int, backend: str
-) -> dict[str, Any]:
+def _description(plan: Plan, group: MemberGroup, backend: str) -> dict[str, Any]:
     """All that decides the bits of an ensemble, as JSON: names to what they are in this call."""
-    info = json.loads(plan_info(plan, varying, backend).attributes()["noslip"])
+    info = json.loads(plan.info(group, backend).attributes()["noslip"])
     kept = (
         "integrator",
         "options",
@@ -141,13 +134,13 @@ def _description(
         "t0",
         "backend",
     )
-    parameters = {k: x for k, x in info["parameters"].items() if k not in varying}
+    parameters = {k: x for k, x in info["parameters"].items() if k not in group.varying}
     versions = {
         f"version of {k}": x for k, x in info["versions"].items() if k in ("noslip", "jax", "llvmlite")
     }
-    states = {"q0s": q, "v0s": v} | {f"parameter {name}": x for name, x in varying.items()}
+    states = {"q0s": group.q, "v0s": group.v} | {f"parameter {name}": x for name, x in group.varying.items()}
     return {
-        "members": members,
+        "members": group.count,
         **{k: info[k] for k in kept},
         "parameters": parameters,
         "observables": [[name, list(kinds)] for name, _, kinds in plan.watch],
@@ -162,7 +155,7 @@ def _equations(plan: Plan) -> str:
     system = plan.system
     x, t = jax.ShapeDtypeStruct((system.n,), float), jax.ShapeDtypeStruct((), float)
 
-    def all_of_it(system: Any, q: Any, v: Any, t: Any) -> Any:
+    def all_of_it(system: System, q: Array, v: Array, t: Array) -> PyTree:
         p = system.parameters
         own = [jnp.asarray(f(q, v, p)) for _, f, _ in plan.watch if callable(f)]
         frame = None if system.frame is None else jnp.asarray(system.frame(q, p))
@@ -201,7 +194,7 @@ def attributes_of(folder: Path) -> dict[str, Any]:
         return {}
 
 
-def state_words(runner: Any) -> np.ndarray:
+def state_words(runner: MembersRunner) -> np.ndarray:
     """The state of all members, bit for bit."""
     full = runner.final()
     shape = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), full)

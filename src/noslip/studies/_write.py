@@ -11,9 +11,8 @@ from types import ModuleType
 from typing import Any
 
 from noslip.plots import panels
-from noslip.simulate import versions
+from noslip.run.record import jsonable, versions
 from noslip.studies._base import Study, title
-from noslip.trajectory import jsonable
 
 HEAD = ("study", "quantity", "paper", "ours", "verdict", "reason")
 

@@ -105,6 +105,15 @@ class System:
         static["first_integrals"] = tuple(self.first_integrals.items())
         return tuple(static.items())
 
+    @functools.cached_property
+    def remembered(self) -> dict[Any, Any]:
+        """What others have worked out about this very system with these parameters; gone with it."""
+        return {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickling: all but what can be worked out again."""
+        return {name: value for name, value in vars(self).items() if name != "remembered"}
+
     @classmethod
     def tree_unflatten(cls, static: tuple[Any, ...], children: tuple[dict[str, Any]]) -> Self:
         system = object.__new__(cls)
@@ -133,17 +142,17 @@ class System:
         return self.tree_unflatten(bare, (dict(self.parameters),))
 
     # ---- shapes and kinds -------------------------------------------------------------------------
-    @property
+    @functools.cached_property
     def n(self) -> int:
         """Number of coordinates."""
         return len(self.coordinates)
 
-    @property
+    @functools.cached_property
     def kind(self) -> str:
         """Of the constraints: 'linear', 'affine' or 'nonlinear'."""
         return "nonlinear" if self.constraint else "affine" if self.drift else "linear"
 
-    @property
+    @functools.cached_property
     def angle_mask(self) -> np.ndarray:
         """True where a coordinate is a declared angle."""
         return np.array([name in self.angles for name in self.coordinates])

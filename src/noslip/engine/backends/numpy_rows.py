@@ -171,13 +171,13 @@ def _numbers(arrays: Iterable[Any]) -> list[float]:
     return [x for array in arrays for x in ([array] if type(array) is float else np.ravel(array).tolist())]
 
 
-def evaluate_state(function: Callable[..., Any], fixed: Any, *arrays: np.ndarray) -> Any:
-    """The numbers that function(fixed, *arrays) is made of, in a row, if its program is short; else None.
-    No array is made of them: for a check that a run of a few microseconds can afford."""
-    leaves, structure, shapes = anatomy(fixed)
-    with contextlib.suppress(CannotTranslate, ZeroDivisionError), np.errstate(all="ignore"):
-        python = _python(function, structure, shapes, tuple(x.shape for x in arrays))
-        return None if python is None else python(*_numbers(leaves), *_numbers(arrays))
+def short_function(
+    function: Callable[..., Any], structure: Any, leaves: Any, row: Any
+) -> Callable[..., tuple[float, ...]] | None:
+    """function(fixed, *arrays) as a function of Python's numbers, if its program is short; else None.
+    The numbers are those of the leaves of `fixed`, then of the arrays; no array is made of them."""
+    with contextlib.suppress(CannotTranslate):
+        return _python(function, structure, leaves, row)
     return None
 
 

@@ -68,15 +68,15 @@ import json, sys
 import jax, numpy as np
 import noslip
 from noslip import ensemble
-from noslip.run.member import Inputs, Member
-from noslip.run.many import GpuMembers
+from noslip.run.member import Member, MemberGroup, MemberInputs
+from noslip.run.many_gpu import GpuMembers
 from noslip.integrators.runge_kutta4 import RungeKutta4
 from noslip.systems import gearbox
 q0, v0 = (np.asarray(x) for x in gearbox.typical_state())
 epsilon = np.linspace(0.0, 0.3, 26)
 run = ensemble(gearbox.system(), RungeKutta4(), q0, v0, parameters={"epsilon": epsilon}, step_size=0.1,
                steps=40, observables=("energy_error",), backend="xla")
-inputs = Inputs(gearbox.system(), {"epsilon": epsilon}, 0.1, (q0, v0, np.float64(0)), 26)
+inputs = MemberInputs(gearbox.system(), MemberGroup(q0, v0, {"epsilon": epsilon}, 26), 0.1, 0.0)
 kernel = GpuMembers(Member(RungeKutta4(), ()), inputs, interpret=True)
 kernel.to(3)
 shares = [shard.data.shape[0] for shard in kernel.xla.full.carry.step.addressable_shards]
@@ -110,11 +110,12 @@ import sys
 import jax
 jax.distributed.initialize(sys.argv[1], 2, int(sys.argv[2]))
 import numpy as np
-from noslip import ensemble, _store
+from noslip import ensemble
+from noslip.run import store
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
 from noslip.systems import gearbox
-mine, run_chunk = [], _store.run_chunk
-_store.run_chunk = lambda plan, folder, k, show: (mine.append(k), run_chunk(plan, folder, k, show))
+mine, run_chunk = [], store.run_chunk
+store.run_chunk = lambda plan, folder, k, show: (mine.append(k), run_chunk(plan, folder, k, show))
 q0, v0 = (np.asarray(x) for x in gearbox.typical_state())
 run = ensemble(gearbox.system(), SemiImplicitDLA(), q0, v0, parameters={"epsilon": np.linspace(0.0, 0.3, 26)},
                step_size=0.1, steps=40, observables=("energy_error",), store=sys.argv[3], chunk=5)

@@ -31,18 +31,19 @@ WATCH = {"drift": Observable("energy_error", ("max", "variance")), "pendulum": "
 CHILD = """
 import sys
 import numpy as np
-from noslip import Observable, ensemble, _store
+from noslip import Observable, ensemble
+from noslip.run import store
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
 from noslip.systems import gearbox
-_store.SECONDS_BETWEEN_CHECKPOINTS = 0.0
+store.SECONDS_BETWEEN_CHECKPOINTS = 0.0
 q0, v0 = gearbox.typical_state()
 watch = {"drift": Observable("energy_error", ("max", "variance")), "pendulum": "pendulum_energy"}
-plan_runner = _store.Plan.runner
-def speaking(plan, q, v, varying, members):
-    if members == 4:
+plan_runner = store.Plan.runner
+def speaking(plan, group):
+    if group.count == 4:
         print("runs", flush=True)
-    return plan_runner(plan, q, v, varying, members)
-_store.Plan.runner = speaking
+    return plan_runner(plan, group)
+store.Plan.runner = speaking
 ensemble(gearbox.system(), SemiImplicitDLA(), q0, v0, step_size=0.1, steps=2000, save_every=50,
          parameters={"epsilon": np.linspace(0.0, 0.3, 21)}, threads=1, store=sys.argv[1], chunk=4,
          observables=watch)

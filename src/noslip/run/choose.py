@@ -1,0 +1,77 @@
+"""Which backend runs: the one place that chooses it, and says why where it is not the first choice."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, TypeVar
+
+import jax
+import numpy as np
+
+from noslip.engine.program import CannotTranslate, TooLarge
+from noslip.run.many_gpu import GpuMembers
+from noslip.run.many_native import NativeMembers
+from noslip.run.many_xla import XlaMembers
+from noslip.run.member import Member, MemberInputs
+from noslip.run.one_native import NativeTrajectory
+from noslip.run.one_reference import ReferenceTrajectory
+from noslip.run.one_xla import XlaTrajectory
+from noslip.run.pairing import Pairing
+from noslip.run.runner import MembersRunner, TrajectoryRunner
+
+BACKENDS = ("auto", "xla", "native", "gpu")
+R = TypeVar("R")
+
+
+def on_cpu() -> AbstractContextManager[None]:
+    """One trajectory is a long chain of tiny operations: a CPU's work, also where JAX prefers a GPU."""
+    return jax.default_device(jax.local_devices(backend="cpu")[0])
+
+
+def trajectory_runner(
+    pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float, h: float, backend: str = "auto"
+) -> TrajectoryRunner[Any]:
+    """One trajectory: native code, XLA's, or the host's where the method is a flow and has no step."""
+    if pairing.integrator.exact:
+        return ReferenceTrajectory(pairing, q, v, t, h)
+    return _compiled_or_xla(
+        lambda: NativeTrajectory(pairing, q, v, t, h),
+        lambda: XlaTrajectory(pairing, q, v, t, h),
+        backend,
+        "native code",
+    )
+
+
+def members_runner(member: Member, inputs: MemberInputs, backend: str, threads: int | None) -> MembersRunner:
+    """Many members: a kernel on a GPU where JAX has one, lanes of native code, or XLA's vmap."""
+    if member.integrator.exact:
+        name = type(member.integrator).__name__
+        raise ValueError(f"{name} runs one trajectory at a time; call simulate for each member")
+    has_gpu = jax.default_backend() == "gpu"
+    if backend == "gpu" and not has_gpu:
+        raise ValueError("backend 'gpu' needs a GPU that JAX can see, but there is none; use 'auto'")
+
+    def compiled() -> MembersRunner:
+        if backend == "gpu" or (backend == "auto" and has_gpu):
+            return GpuMembers(member, inputs)
+        with on_cpu():
+            return NativeMembers(member, inputs, threads)
+
+    return _compiled_or_xla(compiled, lambda: XlaMembers(member, inputs), backend, "compiled ensemble")
+
+
+def _compiled_or_xla(compiled: Callable[[], R], xla: Callable[[], R], backend: str, what: str) -> R:
+    """XLA runs what has no scalar program. It does so without a word where it is the better choice, with a
+    warning where an operation is missing, and not at all where the caller asked for another backend."""
+    if backend == "xla":
+        return xla()
+    try:
+        return compiled()
+    except CannotTranslate as reason:
+        if backend != "auto":
+            raise ValueError(f"backend '{backend}' cannot run this: {reason}; use 'auto' or 'xla'") from None
+        if not isinstance(reason, TooLarge):
+            warnings.warn(f"no {what}: {reason}; XLA runs this instead", stacklevel=5)
+    return xla()

@@ -1,0 +1,59 @@
+"""One trajectory from its first row to its last: calls of a runner, paced, with progress and Ctrl-C."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+
+from noslip.run.pacing import Interruption, Meter, Pace, Progress
+from noslip.run.runner import Rows, TrajectoryRunner, joined
+from noslip.run.step import Row
+
+SECONDS_PER_CALL = 0.2
+COUNTED = 512  # steps at a time that are looked at for the end of a run
+NEVER = 2**62
+
+
+def all_rows(
+    runner: TrajectoryRunner[Rows], steps: int, every: int, progress: bool | Progress | None
+) -> tuple[Row, bool]:
+    """The rows up to step `steps`, or to a failure, or to Ctrl-C; whether it was the last of these."""
+    parts, together = [runner.first], []
+    done, failed, pace = 0, False, Pace(runner.first_piece, SECONDS_PER_CALL)
+    with Meter(progress, steps) as show, Interruption(steps > runner.brief) as interruption:
+        while done < steps and not failed and not interruption.asked:
+            rows, done, failed = runner.to(pace.stop(done, steps), steps, every)
+            parts.append(rows)
+            if done < steps:  # while they are in the cache; a short run is joined once
+                together.append(runner.join(parts))
+                parts = []
+            show(done, steps)
+            pace.reached(done)
+    if parts:
+        together.append(runner.join(parts))
+    rows_of_all = together[0] if len(together) == 1 else joined(together)
+    return _merge_failed_row(rows_of_all), interruption.asked and done < steps and not failed
+
+
+def _merge_failed_row(rows: Row) -> Row:
+    """A failure right after a saved row adds no state of its own: its record joins that row."""
+    if len(rows.step) < 2 or rows.step[-1] != rows.step[-2]:
+        return rows
+    cut, last = jax.tree.map(lambda x: x[:-1].copy(), rows), rows.interval
+    for name, values in vars(cut.interval).items():
+        values[-1] = max(values[-1], getattr(last, name)[-1])
+    return cut
+
+
+def steps_until(runner: TrajectoryRunner[Rows], t: float, t_end: float) -> int:
+    """How many steps a method that makes its own time needs until t >= t_end, or until it fails."""
+    done, now, failed = 0, t, False
+    while now < t_end and not failed:
+        part, reached, failed = runner.to(done + COUNTED, NEVER, 1)
+        times = runner.join([part]).t
+        if len(later := np.flatnonzero(times >= t_end)):
+            return done + int(later[0]) + 1
+        if not failed and not times[-1] > now:
+            raise ValueError(f"`t_end` = {t_end:g} is never reached: time stands still at {now:g}")
+        done, now = reached, float(times[-1])
+    return done + failed

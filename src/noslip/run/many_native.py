@@ -1,0 +1,119 @@
+"""Many members in lanes of native code, groups of them spread over threads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
+import jax
+import numpy as np
+
+from noslip.engine.backends import native
+from noslip.engine.memory import Table
+from noslip.engine.program import cached_with_refusals
+from noslip.engine.translate.lower import translate
+from noslip.numerics.pytrees import PyTree, anatomy
+from noslip.run.member import Member, MemberInputs, MemberRow, MemberState
+from noslip.run.programs import Fixed, Shapes, programs_of, require_native
+
+
+class NativeMembers:
+    """Lanes of native code, groups of members spread over threads."""
+
+    backend = "native"
+    grain = 1
+
+    def __init__(self, member: Member, inputs: MemberInputs, threads: int | None):
+        require_native(inputs.shape[0])
+        self.code = _native_code(member, *anatomy(inputs.shape)[1:])
+        self.members, self.width = inputs.members, native.lanes()
+        self.threads = threads or _cores()
+        self.fixed = Table(inputs.shape).pack(inputs.fixed, self.members, self.width)
+        initial = Table(inputs.initial_shape).pack(inputs.initial, self.members, self.width)
+        started = self._map("start", initial, self.code.single.start.shape)
+        carry = np.ascontiguousarray(started[:, : Table(self.code.full.carry).slots])
+        self.full = np.concatenate([carry, self._map("begin", carry, self.code.full.sums)], axis=1)
+        self.reached = 0
+
+    def to(self, stop: int) -> int:
+        advance = self.code.function("advance")
+        nothing = np.zeros(1, np.int64)
+
+        def run(a: int, b: int) -> None:
+            advance(self.fixed[a:b], self.full[a:b], nothing, b - a, self.reached, stop, -1, stop + 1, 0)
+
+        self._spread(run)
+        self.reached = stop
+        return stop
+
+    def row(self) -> MemberRow:
+        return Table(self.code.row).unpack(self._map("save", self.full, self.code.row), self.members)
+
+    def final(self) -> MemberState:
+        return Table(self.code.full).unpack(self.full, self.members)
+
+    def resume(self, full: MemberState, reached: int) -> None:
+        self.full = Table(self.code.full).pack(full, self.members, self.width)
+        self.reached = reached
+
+    def _map(self, name: str, values: np.ndarray, shape: PyTree) -> np.ndarray:
+        call, out = self.code.function(name), Table(shape)
+        table = np.zeros((len(values), out.slots, self.width), np.int64)
+        self._spread(lambda a, b: call(self.fixed[a:b], values[a:b], table[a:b], b - a))
+        return table
+
+    def _spread(self, run: Callable[[int, int], None]) -> None:
+        """Call run(a, b) for ranges of groups, on all threads."""
+        groups = len(self.fixed)
+        pieces = min(groups, 8 * self.threads) if self.threads > 1 else 1
+        ends = np.linspace(0, groups, pieces + 1).astype(int)
+        if self.threads == 1:
+            run(0, groups)
+            return
+        with ThreadPoolExecutor(self.threads) as pool:
+            for done in [pool.submit(run, int(a), int(b)) for a, b in pairwise(ends)]:
+                done.result()
+
+
+def _cores() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class _NativeCode:
+    """The programs of a member, and their machine code in lanes."""
+
+    def __init__(self, member: Member, shape: Fixed):
+        _, structure, shapes = anatomy(shape[0])
+        self.single = programs_of(structure, shapes, member.integrator)  # of a single run, hence its bits
+        begin = translate(member.begin, shape, self.single.carry)
+        self.full = MemberState(self.single.carry, begin.shape)
+        self.programs = {
+            "start": self.single.start,
+            "begin": begin,
+            "step": self.single.step,
+            "after": translate(member.after, shape, self.full),
+            "save": translate(member.save, shape, self.full),
+        }
+        self.row = self.programs["save"].shape
+        self.compiled: dict[str, Callable[..., None]] = {}
+
+    def function(self, name: str) -> Callable[..., None]:
+        if name not in self.compiled:
+            p = self.programs
+            if name == "advance":
+                after = p["after"] if p["after"].outputs else None
+                made = native.advance_function(p["step"], after, None, native.lanes())
+            else:
+                made = native.map_function(p[name], native.lanes())
+            self.compiled[name] = made
+        return self.compiled[name]
+
+
+@cached_with_refusals
+def _native_code(member: Member, structure: jax.tree_util.PyTreeDef, shapes: Shapes) -> _NativeCode:
+    return _NativeCode(
+        member, jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(s, float) for s in shapes])
+    )

@@ -1,0 +1,127 @@
+"""Many members by XLA: vmap, and each device's share of them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+
+from noslip.integrators.solve import Status
+from noslip.run.member import Member, MemberInputs, MemberRow, MemberState
+from noslip.run.programs import Fixed, Initial
+
+T = TypeVar("T")
+OVER_MEMBERS, SHARED = PartitionSpec("member"), PartitionSpec()
+
+
+class XlaMembers:
+    """vmap, on whatever device JAX prefers; on several, each takes a share of the members."""
+
+    backend = "xla"
+    grain = 1
+
+    def __init__(self, member: Member, inputs: MemberInputs):
+        leaves, structure = jax.tree.flatten(inputs.fixed)
+        self.members, self.axes, self.mesh = inputs.members, inputs.axes, _mesh()
+        everywhere = NamedSharding(self.mesh, SHARED)
+        self.leaves = [
+            jax.device_put(np.asarray(x), everywhere) if axis is None else self._in_shares(x)
+            for x, axis in zip(leaves, self.axes, strict=True)
+        ]
+        self.code = _xla_code(member, structure, tuple(inputs.axes), self.mesh)
+        initial = [self._in_shares(np.broadcast_to(np.asarray(x), (self.members, *s.shape)))
+                   for x, s in zip(inputs.initial, inputs.initial_shape, strict=True)]  # fmt: skip
+        self.full = self.code.start(self.leaves, tuple(initial))
+        self.reached = 0
+
+    def to(self, stop: int) -> int:
+        self.full = jax.block_until_ready(self.code.advance(self.leaves, self.full, np.int64(stop)))
+        self.reached = stop
+        return stop
+
+    def row(self) -> MemberRow:
+        return self._without_fill(self.code.save(self.leaves, self.full))
+
+    def final(self) -> MemberState:
+        return self._without_fill(self.full)
+
+    def resume(self, full: MemberState, reached: int) -> None:
+        self.full, self.reached = jax.tree.map(self._in_shares, full), reached
+
+    def _in_shares(self, x: np.ndarray | Array) -> Array:
+        """Spread over the devices; the last share is filled up with the last member."""
+        fill = np.repeat(np.asarray(x)[-1:], -self.members % self.mesh.size, axis=0)
+        return jax.device_put(np.concatenate([x, fill]), NamedSharding(self.mesh, OVER_MEMBERS))
+
+    def _without_fill(self, tree: T) -> T:
+        return jax.tree.map(lambda x: np.asarray(x)[: self.members], tree)
+
+
+def _mesh() -> Mesh:
+    """The device that was asked for, or all of this process."""
+    chosen = jax.config.jax_default_device  # type: ignore[attr-defined]
+    devices = jax.local_devices() if chosen is None else [chosen]
+    return Mesh(np.asarray(devices), ("member",), axis_types=(AxisType.Auto,))
+
+
+class _XlaCode:
+    """The functions of a member for all members at once."""
+
+    def __init__(
+        self, member: Member, structure: jax.tree_util.PyTreeDef, axes: tuple[int | None, ...], mesh: Mesh
+    ):
+        def fixed(leaves: list[Array]) -> Fixed:
+            return jax.tree.unflatten(structure, leaves)
+
+        def each(function: Callable[..., Any]) -> Callable[..., Any]:
+            return jax.vmap(lambda leaves, x: function(fixed(leaves), x), (list(axes), 0))
+
+        def start(fixed: Fixed, initial: Initial) -> MemberState:
+            carry = member.start(fixed, initial)
+            return MemberState(carry, member.begin(fixed, carry))
+
+        def step(fixed: Fixed, full: MemberState) -> MemberState:
+            carry, _ = member.step(fixed, full.carry)
+            return MemberState(carry, member.after(fixed, MemberState(carry, full.sums)))
+
+        def advance(leaves: list[Array], full: MemberState, stop: Array) -> MemberState:
+            """Members may stand at different steps; each goes on to `stop`, or until it fails."""
+
+            def waiting(full: MemberState) -> Array:
+                return (full.carry.step < stop) & (full.carry.interval.status == Status.SOLVED)
+
+            def turn(full: MemberState) -> MemberState:
+                go, new = waiting(full), each(step)(leaves, full)
+                return jax.tree.map(
+                    lambda a, b: jnp.where(go.reshape(go.shape + (1,) * (a.ndim - 1)), a, b), new, full
+                )
+
+            return lax.while_loop(lambda full: jnp.any(waiting(full)), turn, full)
+
+        self.advance_anywhere = jax.jit(advance)
+        given = [SHARED if axis is None else OVER_MEMBERS for axis in axes]
+        self.start = in_shares(each(start), mesh, (given, OVER_MEMBERS))
+        self.save = in_shares(each(member.save), mesh, (given, OVER_MEMBERS))
+        self.advance = in_shares(advance, mesh, (given, OVER_MEMBERS, SHARED))
+
+
+def in_shares(function: Callable[..., Any], mesh: Mesh, given: Any) -> Callable[..., Any]:
+    """The function on each device's share of the members; no device waits for another."""
+    if mesh.size == 1:
+        return jax.jit(function)
+    return jax.jit(
+        jax.shard_map(function, mesh=mesh, in_specs=given, out_specs=OVER_MEMBERS, check_vma=False)
+    )
+
+
+@functools.lru_cache(maxsize=64)
+def _xla_code(
+    member: Member, structure: jax.tree_util.PyTreeDef, axes: tuple[int | None, ...], mesh: Mesh
+) -> _XlaCode:
+    return _XlaCode(member, structure, axes, mesh)

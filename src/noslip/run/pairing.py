@@ -1,0 +1,103 @@
+"""A method on a system: what is known of the two before any state is given, worked out once.
+
+It is kept with the system, so that a second run of an equal method on the same system asks nothing twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax import Array
+
+from noslip import systems
+from noslip.engine.backends.numpy_rows import short_function
+from noslip.integrators.base import Integrator
+from noslip.numerics.pytrees import anatomy
+from noslip.numerics.tracing import has_tracers
+from noslip.run.programs import Shapes, StepPrograms, programs_of, require_native
+from noslip.system import System
+
+OfState = Callable[[System, Array, Array], Any]
+
+
+class Pairing:
+    """See `pairing_of`."""
+
+    def __init__(self, system: System, integrator: Integrator):
+        self.system, self.integrator = system, integrator
+        self.leaves, self.structure, self.shapes = anatomy(system)
+        self._in_python: dict[OfState, Callable[..., Sequence[float]] | None] = {}
+
+    @functools.cached_property
+    def refusal(self) -> str | None:
+        """Why this method cannot run on this system, if it cannot."""
+        return self.integrator.applies_to(self.system)
+
+    @functools.cached_property
+    def is_implicit(self) -> bool:
+        """Whether a step solves equations that are given as a residual."""
+        has_residual = type(self.integrator).residual is not Integrator.residual
+        return has_residual and not self.integrator.is_explicit(self.system)
+
+    @functools.cached_property
+    def programs(self) -> StepPrograms:
+        """The step as scalar programs; raises `CannotTranslate` where there are none."""
+        require_native(self.system)
+        return programs_of(self.structure, self.shapes, self.integrator)
+
+    def at_state(self, function: OfState, q: np.ndarray, v: np.ndarray) -> Sequence[float] | None:
+        """The numbers that function(system, q, v) is made of, in a row, if its program is short enough for
+        Python to compute them; else None. For checks that a run of a few microseconds can afford."""
+        if function not in self._in_python:
+            rows = (q.shape, v.shape)
+            self._in_python[function] = short_function(function, self.structure, self.shapes, rows)
+        python = self._in_python[function]
+        with contextlib.suppress(ZeroDivisionError), np.errstate(all="ignore"):
+            return None if python is None else python(*self._numbers, *q.tolist(), *v.tolist())
+        return None
+
+    @functools.cached_property
+    def _numbers(self) -> list[float]:
+        return [x for leaf in self.leaves for x in np.ravel(leaf).tolist()]
+
+    @functools.cached_property
+    def facts(self) -> tuple[str, str]:
+        """Whose multipliers are shown, the method's own ("method") or the motion's at the node ("node"),
+        and the name of the system in the catalogue or an installed package, if it is exactly what is made
+        there."""
+        whose, name = _facts(self.integrator, self.structure, self.shapes)
+        return whose, "" if has_tracers(self.leaves) else name
+
+
+def pairing_of(system: System, integrator: Integrator) -> Pairing:
+    """What is known of this method on this system."""
+    kept = system.remembered
+    if integrator not in kept:
+        kept[integrator] = Pairing(system, integrator)
+    return kept[integrator]
+
+
+@functools.lru_cache(maxsize=256)  # a trace costs more than a short run
+def _facts(integrator: Integrator, structure: jax.tree_util.PyTreeDef, shapes: Shapes) -> tuple[str, str]:
+    system = jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(s, float) for s in shapes])
+    x, t = jax.ShapeDtypeStruct((system.n,), float), jax.ShapeDtypeStruct((), float)
+
+    def own_multipliers(system: System, q: Array, v: Array, t: Array, h: Array) -> Array | None:
+        return integrator.observe(integrator.init(system, q, v, t, h)).multipliers
+
+    multipliers = jax.eval_shape(own_multipliers, system, x, x, t, t)
+    module = system.lagrangian.__module__ or ""
+    name = systems.name_of(module)
+    known = name and _catalogue_structure(module) == structure
+    return "node" if multipliers is None else "method", name if known else ""
+
+
+@functools.cache
+def _catalogue_structure(module: str) -> jax.tree_util.PyTreeDef:
+    return jax.tree.structure(importlib.import_module(module).system())

@@ -1,0 +1,99 @@
+"""The scalar programs of a method on a kind of system: start, step and save; and their machine code."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+from collections.abc import Callable
+
+import jax
+from jax import Array
+
+from noslip.engine.backends import native
+from noslip.engine.memory import Table
+from noslip.engine.program import CannotTranslate, TooLarge, cached_with_refusals
+from noslip.engine.translate.lower import translate
+from noslip.integrators.base import Integrator
+from noslip.integrators.solve import without_derivatives
+from noslip.run import step as steps
+from noslip.run.step import Carry, Row
+from noslip.system import System
+
+LARGEST = 64  # coordinates; beyond, XLA runs the step better
+Fixed = tuple[System, Array]  # what no step changes: the system, and h
+Initial = tuple[Array, Array, Array]  # q, v and t
+Shapes = tuple[tuple[int, ...], ...]
+
+
+class StepPrograms:
+    """Start, step and save as scalar programs, the same for one trajectory and for members in lanes."""
+
+    def __init__(self, system: System, integrator: Integrator):
+        x, scalar = jax.ShapeDtypeStruct((system.n,), float), jax.ShapeDtypeStruct((), float)
+        self.fixed, self.initial = (system, scalar), (x, x, scalar)
+
+        def start(fixed: Fixed, initial: Initial) -> tuple[Carry, Row]:
+            q, v, t = initial
+            return steps.first_state(fixed[0], integrator, q, v, t, fixed[1])
+
+        def step(fixed: Fixed, carry: Carry) -> tuple[Carry, Array]:
+            with without_derivatives():
+                return steps.step_or_stay(fixed[0], integrator, carry, fixed[1])
+
+        def save(fixed: Fixed, carry: Carry) -> tuple[Row, Carry]:
+            return steps.save(fixed[0], integrator, carry)
+
+        self.start = translate(start, self.fixed, self.initial)
+        self.carry, self.row = self.start.shape
+        self.step = translate(step, self.fixed, self.carry)
+        self.save = translate(save, self.fixed, self.carry)
+        self.tables = {
+            "fixed": Table(self.fixed),
+            "initial": Table(self.initial),
+            "carry": Table(self.carry),
+            "row": Table(self.row),
+            "carry and row": Table((self.carry, self.row)),
+            "row and carry": Table((self.row, self.carry)),
+        }
+
+    @functools.cached_property
+    def start_one(self) -> Callable[..., None]:
+        """Machine code of `start` for one trajectory."""
+        return native.map_function(self.start, 1)
+
+    @functools.cached_property
+    def save_one(self) -> Callable[..., None]:
+        """Machine code of `save` for one trajectory."""
+        return native.map_function(self.save, 1)
+
+    @functools.cached_property
+    def advance_one(self) -> Callable[..., None]:
+        """Machine code of the time loop of one trajectory: steps, and rows where they are due."""
+        return native.advance_function(self.step, None, self.save, 1)
+
+
+@functools.cache
+def _has_llvmlite() -> bool:
+    return importlib.util.find_spec("llvmlite") is not None
+
+
+def require_native(system: System) -> None:
+    """Raise `CannotTranslate` where native code is out of the question."""
+    if not _has_llvmlite():
+        raise CannotTranslate("native code needs the package llvmlite, which is not installed")
+    if system.n > LARGEST:
+        raise TooLarge(f"the system has {system.n} coordinates, over {LARGEST}")
+
+
+@cached_with_refusals
+def programs_of(structure: jax.tree_util.PyTreeDef, shapes: Shapes, integrator: Integrator) -> StepPrograms:
+    """Made once for equal methods on systems of one structure."""
+    system = jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(s, float) for s in shapes])
+    try:
+        return StepPrograms(system, integrator)
+    except TooLarge:
+        raise
+    except CannotTranslate:  # of a first integral that has no scalar form, or of the step
+        if not system.first_integrals:
+            raise
+        return StepPrograms(system.without_first_integrals(), integrator)

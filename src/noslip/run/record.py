@@ -1,0 +1,132 @@
+"""The record of a run: what was run, by what, and how its solves went; enough to run it again."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib.metadata
+import json
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import jax
+import numpy as np
+
+from noslip.integrators import Integrator, spelled, word_of
+from noslip.integrators.solve import Status
+from noslip.run.pairing import Pairing
+from noslip.version import __version__
+
+Array = Any  # NumPy arrays after a run; JAX arrays or tracers inside a transformation
+Scalar = Any  # a float, or a tracer
+
+
+@dataclass(frozen=True)
+class Report:
+    """The implicit solves, one row per saved time: the worst of the steps since the row before.
+
+    `increment` is the last Newton increment relative to the scale of the unknowns, `failed_step`
+    the number of the first step that failed, or -1.
+    """
+
+    steps: Array
+    iterations: Array
+    increment: Array
+    residual: Array
+    status: Array
+    failed_step: Array
+
+    @property
+    def worst(self) -> Status:
+        """The worst status of the whole run."""
+        return Status(int(np.max(self.status)))
+
+    def __str__(self) -> str:
+        return (
+            f"{int(np.sum(self.steps))} steps, at most {int(np.max(self.iterations))} iterations, "
+            f"last increment <= {np.max(self.increment):.1e}, {self.worst.message}"
+        )
+
+
+jax.tree_util.register_dataclass(Report, [f.name for f in fields(Report)], [])
+
+
+@dataclass(frozen=True)
+class RunInfo:
+    """What was run, completely: enough to run it again."""
+
+    integrator: str
+    options: Mapping[str, Any]
+    coordinates: tuple[str, ...]
+    parameters: Mapping[str, Any]
+    step_size: Scalar
+    steps: int
+    save_every: int
+    t0: Scalar
+    backend: str
+    multiplier_source: str
+    angles: tuple[str, ...] = ()
+    source: str = ""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    integrator_source: str = ""
+    """Where the method came from if it is not one of noslip, as `integrators.word_of` says."""
+
+    def attributes(self) -> dict[str, str]:
+        """As the attribute of a dataset."""
+        info = {f.name: jsonable(getattr(self, f.name)) for f in fields(self)}
+        return {"noslip": json.dumps(info, sort_keys=True)}
+
+    @classmethod
+    def from_attributes(cls, attributes: Mapping[str, str]) -> RunInfo:
+        """From the attributes of a dataset."""
+        info = json.loads(attributes["noslip"])
+        return cls(**info | {name: tuple(info[name]) for name in ("coordinates", "angles")})
+
+
+def run_info(pairing: Pairing, t0: Scalar, h: Scalar, steps: int, every: int, backend: str) -> RunInfo:
+    """What is run, for the record."""
+    system, (multiplier_source, source) = pairing.system, pairing.facts
+    name, word = type(pairing.integrator).__name__, word_of(type(pairing.integrator))
+    return RunInfo(
+        integrator=name,
+        options=pairing.integrator.options(),
+        coordinates=system.coordinates,
+        parameters=dict(system.parameters),
+        step_size=h,
+        steps=steps,
+        save_every=every,
+        t0=t0,
+        backend=backend,
+        multiplier_source=multiplier_source,
+        angles=system.angles,
+        source=source,
+        arguments=dict(system.parameters),
+        versions=versions(),
+        integrator_source="" if word == name else word,
+    )
+
+
+@functools.cache
+def versions() -> dict[str, str]:
+    """Of noslip, Python and what decides the bits of a run."""
+    found = {"noslip": __version__, "python": platform.python_version()}
+    for name in ("jax", "jaxlib", "llvmlite", "numpy", "scipy", "heyoka"):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[name] = importlib.metadata.version(name)
+    return found
+
+
+def jsonable(value: Any) -> Any:
+    """Plain data for JSON; floats keep every bit."""
+    if isinstance(value, Mapping):
+        return {str(key): jsonable(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [jsonable(item) for item in value]
+    if isinstance(value, (np.ndarray, np.generic, jax.Array)):
+        return np.asarray(value).tolist()
+    if isinstance(value, Integrator):
+        return spelled(value)
+    return value if isinstance(value, (str, int, float, bool, type(None))) else repr(value)

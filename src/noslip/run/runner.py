@@ -1,0 +1,77 @@
+"""What advances a run, in its two forms: one trajectory, or many members.
+
+`choose.py` makes them, `pacing.py` says how far each call goes; nothing else knows which backend runs.
+"""
+
+from __future__ import annotations
+
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+import jax
+import numpy as np
+
+from noslip.run.member import MemberRow, MemberState
+from noslip.run.step import Carry, Row
+
+Rows = TypeVar("Rows")  # saved rows as a backend keeps them until they are joined
+
+
+class Piece(NamedTuple, Generic[Rows]):
+    """What one call has done: the rows saved, the step reached, and whether a solve failed there."""
+
+    rows: Rows
+    reached: int
+    failed: bool
+
+
+class TrajectoryRunner(Protocol[Rows]):
+    """One trajectory, standing at some step with the whole state of its method."""
+
+    backend: str
+    first_piece: int  # steps of the first call, before their speed is known
+    brief: int  # runs of so many steps are over before anybody could interrupt them
+    first: Rows  # the row of the initial time
+
+    def to(self, stop: int, last: int, every: int) -> Piece[Rows]:
+        """Go on towards step `stop`, as far as one call can. A row is saved at every multiple of `every`, at
+        step `last`, and before a failed step."""
+
+    def join(self, parts: list[Rows]) -> Row:
+        """The rows of several calls as arrays, time first."""
+
+    def step_size(self, h: float) -> None:
+        """Go on with another step, say backwards."""
+
+    def snapshot(self) -> Carry:
+        """Everything that the next step needs."""
+
+    def restore(self, carry: Carry) -> None:
+        """Go on from there."""
+
+
+class MembersRunner(Protocol):
+    """Many members, all at the same step but those that have failed."""
+
+    backend: str
+    grain: int  # calls begin at multiples of this, and where rows are saved
+
+    @property
+    def reached(self) -> int:
+        """The step at which the members stand."""
+
+    def to(self, stop: int) -> int:
+        """Go on to step `stop`, and return it."""
+
+    def row(self) -> MemberRow:
+        """What is saved of the members now."""
+
+    def final(self) -> MemberState:
+        """The whole state of every member."""
+
+    def resume(self, full: MemberState, reached: int) -> None:
+        """Go on from what `final` gave at step `reached`."""
+
+
+def joined(parts: list[Row]) -> Row:
+    """The rows of several calls that are arrays already."""
+    return parts[0] if len(parts) == 1 else jax.tree.map(lambda *x: np.concatenate(x), *parts)

@@ -1,0 +1,40 @@
+"""One trajectory as one differentiable scan: what `simulate` is under jax.grad, jit and vmap."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from noslip.integrators.base import Integrator
+from noslip.run.one_xla import start
+from noslip.run.step import Carry, Row, save, step_or_stay
+from noslip.system import System
+
+
+def scan(
+    system: System, integrator: Integrator, q: Array, v: Array, t: Array, h: Array, steps: int, every: int
+) -> Row:
+    """The whole run as one differentiable scan; all rows, the initial one first.
+
+    After a failed step the state stands still and the rows say so in their status.
+    """
+
+    def step(carry: Carry, _: None) -> tuple[Carry, None]:
+        return step_or_stay(system, integrator, carry, h)[0], None
+
+    def to_next_save(carry: Carry, length: int) -> tuple[Carry, Row]:
+        carry, _ = lax.scan(step, carry, None, length=length)
+        row, carry = save(system, integrator, carry)
+        return carry, row
+
+    carry, first = start(system, integrator, q, v, t, h)
+    parts = [jax.tree.map(lambda x: x[None], first)]
+    full, rest = divmod(steps, every)
+    if full:
+        carry, rows = lax.scan(lambda c, _: to_next_save(c, every), carry, None, length=full)
+        parts.append(rows)
+    if rest:
+        carry, row = to_next_save(carry, rest)
+        parts.append(jax.tree.map(lambda x: x[None], row))
+    return jax.tree.map(lambda *x: jnp.concatenate(x), *parts)
