@@ -144,9 +144,12 @@ def make_runner(
     system: System, integrator: Integrator, q: Any, v: Any, t: Any, h: Any, backend: str = "auto"
 ) -> Any:
     """What advances a run: native code, XLA's, or a host-driven loop where the method brings its own."""
-    own = getattr(integrator, "host_runner", None)
-    if own is not None or backend == "xla":
-        return (own or _CompiledRunner)(system, integrator, q, v, t, h)
+    if integrator.host_driven:
+        from noslip.run.one_reference import ReferenceRunner  # loads SciPy's integrators
+
+        return ReferenceRunner(system, integrator, q, v, t, h)
+    if backend == "xla":
+        return _CompiledRunner(system, integrator, q, v, t, h)
     try:
         return NativeRunner(system, integrator, q, v, t, h)
     except CannotTranslate as reason:

@@ -8,7 +8,6 @@ neither traced nor composed; h only sets the times at which the motion is observ
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from jax import Array
 
@@ -25,6 +24,7 @@ class ReferenceFlow(Integrator):
     preserves = frozenset({"constraint", "energy", "first_integrals", "reversible"})
     reference = "JS (22); Biscani, Izzo 2021"
     exact = True
+    host_driven = True
 
     def init(self, system: System, q: Array, v: Array, t: Array, h: Array) -> PhaseState:
         return PhaseState(Sum.start(t), Sum.start(q), Sum.start(v))
@@ -34,8 +34,3 @@ class ReferenceFlow(Integrator):
 
     def observe(self, state: PhaseState) -> Observation:
         return Observation(state.t.value, state.q.value, state.v.value, None, state.t.value)
-
-    def host_runner(self, *arguments: Any) -> Any:
-        from noslip.run.one_reference import ReferenceRunner
-
-        return ReferenceRunner(*arguments)

@@ -150,7 +150,7 @@ def _check_values(system: System, integrator: Integrator, q: Any, v: Any, t: Any
 
 
 def _is_implicit(system: System, integrator: Integrator) -> bool:
-    return type(integrator).residual is not Integrator.residual and not integrator.is_explicit(system)
+    return integrator.defines("residual") and not integrator.is_explicit(system)
 
 
 def _surely_admissible(system: System, q: np.ndarray, v: np.ndarray) -> bool:

@@ -47,7 +47,7 @@ class Plan:
         member = Member(self.integrator, self.watch)
         initial = q, v, np.float64(self.t0)
         inputs = Inputs(self.system, varying, self.step_size, initial, members)
-        if getattr(self.integrator, "host_runner", None) is not None:
+        if self.integrator.host_driven:
             name = type(self.integrator).__name__
             raise ValueError(f"{name} runs one trajectory at a time; call simulate for each member")
         has_gpu = jax.default_backend() == "gpu"

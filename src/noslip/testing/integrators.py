@@ -16,8 +16,8 @@ from jax import Array
 from noslip import analysis as diagnostics
 from noslip import systems
 from noslip.analysis.conservation import wrapped
+from noslip.geometry.chaplygin import Reduction, make_group
 from noslip.integrators.base import VOCABULARY, Integrator
-from noslip.integrators.families.chaplygin import OnBase
 from noslip.integrators.reference_flow import ReferenceFlow
 from noslip.simulate import simulate
 from noslip.system import System
@@ -46,7 +46,7 @@ class Case:
 
 def telling(integrator: Integrator) -> tuple[str, ...]:
     """The systems on which the claims of a method are checked by default."""
-    return CHAPLYGIN if isinstance(integrator, OnBase) else TELLING
+    return CHAPLYGIN if integrator.symmetry else TELLING
 
 
 def perturbed_case(module: ModuleType) -> Case:
@@ -131,7 +131,7 @@ def check_absent_promises(integrator: Integrator, cases: Iterable[Case]) -> None
     cases = [case for case in cases if integrator.applies_to(case.system) is None]
     runs = [_run(integrator, case, STEPS) for case in cases]
     # a Jacobian of every step: asked of the methods on M, of the others where there is time for it
-    unasked = set() if isinstance(integrator, OnBase) else {"symplectic_reduced"}
+    unasked = set() if integrator.symmetry else {"symplectic_reduced"}
     for word in sorted(set(VOCABULARY) - unasked - integrator.preserves):
         sizes = [defect(word, integrator, case, run) for case, run in zip(cases, runs, strict=True)]
         assert any(size is not None and size >= BROKEN for size in sizes), (
@@ -171,9 +171,9 @@ def _run(integrator: Integrator, case: Case, steps: int) -> Trajectory:
 
 def _horizon(integrator: Integrator, case: Case, t_end: float) -> float:
     """How long a method can be judged: those on M only while the constraints determine the group velocity."""
-    if not isinstance(integrator, OnBase):
+    if integrator.symmetry is None:
         return t_end
-    reduced = integrator.reduced(case.system)
+    reduced = Reduction(case.system, make_group(case.system, integrator.symmetry))
     motion = simulate(case.system, ReferenceFlow(), case.q0, case.v0, step_size=t_end / 1000, steps=1000)
     q = jnp.asarray(wrapped(motion))
     mu = jax.vmap(lambda x: case.system.mu(x, jnp.zeros_like(x))[:, reduced.fibre_index])(q)

@@ -297,10 +297,10 @@ def _defects(system: System, t: Array, q: Array, v: Array) -> tuple[Array, Array
 
 def check_constraint(run: Reference) -> None:
     """The flow stays on the constraint."""
-    drift = _size(jax.vmap(run.system.phi)(run.q, run.v))
+    residual = _size(jax.vmap(run.system.phi)(run.q, run.v))
     _require(
-        drift <= run.tolerance * (1 + _size(run.v)),
-        f"the flow leaves the constraint, by {drift:.1e} at worst",
+        residual <= run.tolerance * (1 + _size(run.v)),
+        f"the flow leaves the constraint, by {residual:.1e} at worst",
     )
 
 
@@ -315,10 +315,10 @@ def check_energy(run: Reference) -> None:
         f"the energy must change by the work done, but differs by {defect:.1e}",
     )
     if system.kind == "linear" and system.force is None:
-        drift = _size(energy - energy[0])
+        change = _size(energy - energy[0])
         _require(
-            drift <= run.tolerance * scale,
-            f"linear constraints do no work, but the energy changes by {drift:.1e}",
+            change <= run.tolerance * scale,
+            f"linear constraints do no work, but the energy changes by {change:.1e}",
         )
 
 

@@ -17,9 +17,8 @@ from jax import Array
 from noslip.geometry import frames
 from noslip.geometry.bracket import Bracket, Point, refusal
 from noslip.geometry.frames import Frame
-from noslip.integrators.base import Integrator, Observation, Sum
+from noslip.integrators.base import Integrator, Observation, Sum, pytree, replaced
 from noslip.numerics.discrete_gradients import noise
-from noslip.numerics.pytrees import pytree
 
 if TYPE_CHECKING:
     from noslip.system import System
@@ -126,6 +125,12 @@ class OnDStar(Integrator):
         point = self.bracket(system, signs, h).at(jnp.concatenate([q.value, rho.value]))
         energy = state.energy if system.force is None else state.energy.plus(work)
         return _at(point, state.t.plus(h), q, rho, energy, d, past, signs, h)
+
+    def history(self, state: BracketState) -> Array:
+        return state.past
+
+    def with_history(self, state: BracketState, history: Array) -> BracketState:
+        return replaced(state, past=history)
 
     def observe(self, state: BracketState) -> Observation:
         t = state.t.value
