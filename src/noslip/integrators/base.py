@@ -97,7 +97,7 @@ class Integrator:
         return frozenset()
 
     reference: ClassVar[str] = ""
-    """Keys of `noslip.references` with equation numbers, separated by semicolons."""
+    """Paper and equation numbers; here keys of `noslip.references`, separated by semicolons."""
 
     exact: ClassVar[bool] = False
     """True for a flow that is right to round-off whatever the step; its order is not measured."""

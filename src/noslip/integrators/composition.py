@@ -3,8 +3,8 @@
 A step of h is a sequence of steps gamma_i h of the base, sum gamma_i = 1, gamma_i = gamma_{s+1-i}. What each
 step keeps, the composition keeps; it is self-adjoint again, so its order is even.
 
-- suzuki4: 5 steps, gamma = 1 / (4 - 4^(1/3)), twice on each side of 1 - 4 gamma.
-- kahan_li6, kahan_li8: 9 and 17 steps, Kahan and Li, Math. Comp. 66 (1997).
+- suzuki4: 5 steps, gamma = 1 / (4 - 4^(1/3)), twice on each side of 1 - 4 gamma, Suzuki 1990.
+- kahan_li6, kahan_li8: 9 and 17 steps, Kahan, Li 1997.
 
 A base that extrapolates its guess from earlier steps does so from those at the same place of the sequence.
 """

@@ -1,4 +1,4 @@
-"""SPARK with Lobatto IIIA for the positions and IIIB for the momenta (Jay), s = 2, 3 or 4 stages.
+"""SPARK with Lobatto IIIA for the positions and IIIB for the momenta (Jay 2003), s = 2, 3 or 4 stages.
 
 With nodes c, weights b, matrices A of IIIA and B of IIIB, P_i = dL/dv(Q_i, V_i) and forces
 F_j = dL/dq(Q_j, V_j) + mu(Q_j)^T lam_j + force:

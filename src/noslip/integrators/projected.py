@@ -1,7 +1,7 @@
 """Symmetric projection of a method on D* onto the level set of the energy and all declared first integrals.
 
 With g(z) the energy and the integrals as functions on D*, B = dg(z), B' = dg(z'), and Phi the base method,
-a step of Hairer's symmetric projection (Norton et al. 2015, cited by CFHM, has its theory) is
+a step of the symmetric projection of Hairer 2000 (Norton et al. 2015, cited by CFHM, has its theory) is
 
     z~ = z + B^T mu,      z~' = Phi(z~),      z' = z~' + B'^T mu,      g(z') = g at the start
 

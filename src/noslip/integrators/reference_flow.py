@@ -1,8 +1,8 @@
 """The motion itself, to round-off: dq/dt = v, dv/dt = acceleration(q, v, t), JS (22).
 
-An adaptive Taylor method (heyoka) lands on t0 + k h; without heyoka, SciPy's DOP853 at its tightest
-tolerance stands in, good to about 1e-12. `run.backend` says which. Driven by the host, so it can be
-neither traced nor composed; h only sets the times at which the motion is observed.
+An adaptive Taylor method (heyoka, Biscani, Izzo 2021) lands on t0 + k h; without heyoka, SciPy's DOP853 at
+its tightest tolerance stands in, good to about 1e-12. `run.backend` says which. Driven by the host, so it
+can be neither traced nor composed; h only sets the times at which the motion is observed.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from noslip.numerics.pytrees import pytree
 
 @pytree
 class Sum:
-    """A running sum that remembers what rounding cut off (Moeller, Kahan)."""
+    """A running sum that remembers what rounding cut off (Moeller 1965; Kahan 1965)."""
 
     value: Array
     low: Array
