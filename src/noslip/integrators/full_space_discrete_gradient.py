@@ -24,10 +24,11 @@ import jax.numpy as jnp
 from jax import Array
 
 from noslip.geometry.bracket import refusal
-from noslip.integrators.base import Observation, pytree, require_one_of
+from noslip.integrators.base import Observation, require_one_of
 from noslip.integrators.families.bracket import BracketState, OnDStar
 from noslip.numerics.discrete_gradients import GRADIENTS, Step, discrete_gradient
 from noslip.numerics.linear import spd_solve
+from noslip.numerics.pytrees import pytree
 from noslip.system import System
 
 

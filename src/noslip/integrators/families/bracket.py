@@ -17,8 +17,9 @@ from jax import Array
 from noslip.geometry import frames
 from noslip.geometry.bracket import Bracket, Point, refusal
 from noslip.geometry.frames import Frame
-from noslip.integrators.base import Integrator, Observation, Sum, pytree, replaced
+from noslip.integrators.base import Integrator, Observation, Sum
 from noslip.numerics.discrete_gradients import noise
+from noslip.numerics.pytrees import pytree, replaced
 
 if TYPE_CHECKING:
     from noslip.system import System
@@ -94,6 +95,12 @@ class OnDStar(Integrator):
         energy = Sum.start(point.energy())
         return _at(point, Sum.start(t), Sum.start(q), Sum.start(point.rho), energy, d, past, signs, h)
 
+    def history(self, state: BracketState) -> Array:
+        return state.past
+
+    def with_history(self, state: BracketState, history: Array) -> BracketState:
+        return replaced(state, past=history)
+
     def guess(self, system: System, state: BracketState, h: Array) -> Array:
         last, ahead = state.past[0], jnp.tensordot(jnp.asarray(EXTRAPOLATION), state.past, 1)
         # large steps vary too much to be extrapolated
@@ -125,12 +132,6 @@ class OnDStar(Integrator):
         point = self.bracket(system, signs, h).at(jnp.concatenate([q.value, rho.value]))
         energy = state.energy if system.force is None else state.energy.plus(work)
         return _at(point, state.t.plus(h), q, rho, energy, d, past, signs, h)
-
-    def history(self, state: BracketState) -> Array:
-        return state.past
-
-    def with_history(self, state: BracketState, history: Array) -> BracketState:
-        return replaced(state, past=history)
 
     def observe(self, state: BracketState) -> Observation:
         t = state.t.value

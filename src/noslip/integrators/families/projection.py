@@ -7,10 +7,11 @@ import jax.numpy as jnp
 from jax import Array
 
 from noslip.geometry.bracket import Bracket
-from noslip.integrators.base import Sum, pytree, replaced
+from noslip.integrators.base import Sum
 from noslip.integrators.families.bracket import BracketState
 from noslip.numerics.discrete_gradients import noise
 from noslip.numerics.linear import spd_solve
+from noslip.numerics.pytrees import pytree, replaced
 
 DEPENDENT = 1e-7  # eigenvalues of W below this are those of dependent integrals
 
