@@ -23,8 +23,8 @@ SYSTEMS = {
     "suslov": "Every motion tends to a steady rotation.",
     "veselova": "Integrable and reversible; in another time Hamiltonian on its base, of Chaplygin's kind.",
 }
-"""What is measured by default, and what kind of motion it is. Reversible, in the sense of Modin and Verdier,
-means that a map which reverses time takes the set on which the motion runs to itself."""
+"""What is measured by default, and what kind of motion it is. Reversible, in the sense of Modin, Verdier
+2014, means that a map which reverses time takes the set on which the motion runs to itself."""
 
 COLUMNS = ("energy", "drift per time", "first integrals", "constraint", "order", "reversible", "evaluations")
 

@@ -24,7 +24,7 @@ def table() -> Iterator[dict[str, Any]]:
     """One row for each pair; a pair without native code has the reason instead of numbers."""
     for name, kind in integrators().items():
         method = kind()
-        if method.exact:
+        if method.host_driven:
             continue
         for label, module in systems().items():
             system = module.system()
