@@ -12,9 +12,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from noslip.engine.translate import depends_on
 from noslip.geometry.finite_difference_map import FiniteDifferenceMap, RhoBeta
 from noslip.integrators.base import Integrator, Observation, Sum, require_interval
-from noslip.numerics.dependence import depends_on
 from noslip.numerics.pytrees import pytree
 
 if TYPE_CHECKING:
