@@ -68,11 +68,16 @@ class _Expressions(Visitor, Generic[E]):
 
     def value(self, node: int) -> E:
         if node not in self.values:
-            self.values[node] = self.number(self.program.constant(node))
+            made = self.program.nodes[node]
+            if made.value is None:
+                raise NotExpressible(f"the operation '{made.op}' has no analytic expression")
+            self.values[node] = self.number(made.value)
         return self.values[node]
 
     def operation(self, number: int) -> None:
         node = self.program.nodes[number]
+        if node.kind != "f":
+            return  # truths and whole numbers have no expressions: what they decide is refused
         if node.op not in self.operations:
             raise NotExpressible(f"the operation '{node.op}' has no analytic expression")
         self.values[number] = self.operations[node.op](*map(self.value, node.args))

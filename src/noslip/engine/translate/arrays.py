@@ -40,7 +40,7 @@ def refuse_wrapping(name: str, dtype: DTypeLike) -> None:
         raise CannotTranslate(f"'{name}' of {plain} may wrap around; int64 is translated")
 
 
-class Moves:
+class ArrayOperations:
     """A method `_name(eqn, *arrays)` for each operation."""
 
     b: Builder

@@ -17,7 +17,7 @@ from jax.extend.core import ClosedJaxpr, JaxprEqn, Literal, Var
 
 from noslip.engine.program import Block, CannotTranslate, Program, PyTree, TooLarge, finish
 from noslip.engine.translate import jaxprs, solves
-from noslip.engine.translate.arrays import Moves, Nodes, kind_of, refuse_wrapping
+from noslip.engine.translate.arrays import ArrayOperations, Nodes, kind_of, refuse_wrapping
 from noslip.engine.translate.builder import Builder
 from noslip.engine.translate.elementwise import ELEMENTWISE, round_away
 from noslip.engine.translate.functions import FUNCTIONS
@@ -65,7 +65,7 @@ def translate(
     return program
 
 
-class _Lower(Moves):
+class _Lower(ArrayOperations):
     def __init__(self, builder: Builder, expand: bool, skip: str):
         self.b, self.expand, self.skip = builder, expand, skip
         self.skipping = False
