@@ -126,7 +126,7 @@ def _by_hand(folder: Path, q: np.ndarray, v: np.ndarray, h: float, steps: int) -
     loaded = ctypes.CDLL(str(library))
     loaded.run.restype = ctypes.c_double
     loaded.run.argtypes = [ctypes.c_void_p, *[ctypes.c_double] * 3, ctypes.c_long]
-    run = native.Function(loaded.run, loaded)
+    run = native.NativeFunction(loaded.run, loaded)
     z = np.concatenate([q, np.asarray(quartic.frame(jnp.asarray(q), {})).T @ v])
     return lambda: run(z.copy(), h, 1.0, 1.0, steps)
 

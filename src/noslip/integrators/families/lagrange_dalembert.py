@@ -12,9 +12,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from noslip.engine.translate import depends_on
 from noslip.integrators.base import Integrator, Observation
 from noslip.integrators.families.states import Unknown, VelocityState, kinetic_scale
-from noslip.numerics.dependence import depends_on
 
 if TYPE_CHECKING:
     from noslip.system import System
