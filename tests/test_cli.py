@@ -228,7 +228,7 @@ def test_own_file_with_system_or_function() -> None:
     assert noslip.load("made.nc").info.parameters == {"k": 2.0}
     assert noslip.load("stretched.nc").info.parameters == {"k": 4.0}
     assert noslip.load("stretched.nc").info.arguments == {"k": 2.0, "copies": 2}
-    assert call("rerun", "stretched.nc").exit_code == 0
+    assert call("rerun", "stretched.nc", "--system", "mine.py:stretched").exit_code == 0
 
 
 def test_own_file_without_typical_state_asks_for_the_state() -> None:
@@ -355,7 +355,7 @@ def test_solver_failure_keeps_the_part_before_it() -> None:
     assert 5 < len(run.t) < 15
     assert not run.success
     assert np.all(np.isfinite(run.q))
-    assert call("rerun", "wall.nc").exit_code == 0
+    assert call("rerun", "wall.nc", "--system", "wall.py:wall").exit_code == 0
     assert "give -o FILE" in call(*arguments).stderr
 
 

@@ -76,7 +76,7 @@ def test_rerun_refuses_what_it_cannot_rebuild(saved: Path) -> None:
     replace(run, info=replace(run.info, coordinates=("a", "b", "c"))).save("a.nc")
     assert "built by other means" in call("rerun", "a.nc").stderr
     replace(run, info=replace(run.info, source="gone.py:x")).save("a.nc")
-    assert "there is no file 'gone.py'" in call("rerun", "a.nc").stderr
+    assert "there is no file 'gone.py'" in call("rerun", "a.nc", "--system", "gone.py:x").stderr
 
 
 def test_rerun_of_other_files() -> None:

@@ -1,29 +1,82 @@
 """Structure-preserving simulation of mechanical systems with nonholonomic constraints.
 
-Importing noslip switches JAX to 64-bit floats: every method here is judged at round-off.
+Importing noslip switches JAX to 64-bit floats, since every method here is judged at round-off: at once if JAX
+is loaded, else by JAX_ENABLE_X64 for when it is. The names below, and the rooms of the package, are
+imported when they are first asked for, so that the command line can show its help without loading JAX.
 """
 
-import jax
+import importlib
+import os
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
-jax.config.update("jax_enable_x64", True)
+from noslip import moved
+from noslip.version import __version__
 
-# SciPy, SymPy, xarray and matplotlib are imported by whoever needs them, so that this stays quick
-from noslip.ensembles import Ensemble, Observable, ensemble  # noqa: E402
-from noslip.errors import Interrupted, SolveFailed  # noqa: E402
-from noslip.simulate import simulate  # noqa: E402
-from noslip.system import System  # noqa: E402
-from noslip.trajectory import Trajectory, load  # noqa: E402
-from noslip.version import __version__  # noqa: E402
+if TYPE_CHECKING:
+    from noslip.ensembles import Ensemble, Observable, ensemble
+    from noslip.errors import Interrupted, SolveFailed
+    from noslip.saved import Rerun, rerun
+    from noslip.simulate import simulate
+    from noslip.system import System
+    from noslip.trajectory import Trajectory, load
 
 __all__ = [
     "Ensemble",
     "Interrupted",
     "Observable",
+    "Rerun",
     "SolveFailed",
     "System",
     "Trajectory",
     "__version__",
     "ensemble",
     "load",
+    "rerun",
     "simulate",
 ]
+_HOMES = {
+    "ensembles": ("Ensemble", "Observable", "ensemble"),
+    "errors": ("Interrupted", "SolveFailed"),
+    "saved": ("Rerun", "rerun"),
+    "simulate": ("simulate",),
+    "system": ("System",),
+    "trajectory": ("Trajectory", "load"),
+}
+
+if "jax" in sys.modules:
+    sys.modules["jax"].config.update("jax_enable_x64", True)
+else:
+    os.environ["JAX_ENABLE_X64"] = "1"
+
+
+class _Package(ModuleType):
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Importing the module noslip.simulate binds it here; the name belongs to the function in it."""
+        if isinstance(value, ModuleType) and name in _HOMES.get(name, ()):
+            value = getattr(value, name)
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
+moved.install()
+
+if not TYPE_CHECKING:  # editors and mypy are told by the imports above
+
+    def __getattr__(name: str) -> Any:
+        for home, names in _HOMES.items():
+            if name in names:
+                return getattr(importlib.import_module(f"{__name__}.{home}"), name)
+        room = f"{__name__}.{name}"
+        if not name.startswith("_"):
+            try:
+                return importlib.import_module(room)
+            except ModuleNotFoundError as missing:
+                if missing.name != room:
+                    raise
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import html
 import io
+import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ from noslip.integrators.base import VOCABULARY, Integrator
 from noslip.plots.equations import equation_svg
 from noslip.plots.portraits import plot_phase_portrait
 from noslip.plots.trajectory import plot_trajectory
+from noslip.saved import UNASKED, needed
 from noslip.symbolic import formulas
 from noslip.system import System
 from noslip.trajectory import Trajectory
@@ -48,8 +50,9 @@ footer { margin-top: 2rem; color: #666; font-size: 0.85rem; }
 HELD = 1e-11  # below this a quantity counts as kept to round-off over a run of any length
 
 
-def write_report(run: Trajectory, path: str | Path, system: System | None, method: Integrator) -> None:
-    """Write the page; `system` None where it is not known, and then the page has no equations."""
+def write_report(run: Trajectory, path: str | Path, system: System | None, method: Integrator | None) -> None:
+    """Write the page; where the system is not known (None) it has no equations, where the method is not, no
+    promises."""
     path = Path(path)
     if path.is_dir() or not path.parent.is_dir():
         raise ValueError(f"'{path}' must be a file in a folder that exists")
@@ -61,7 +64,7 @@ def write_report(run: Trajectory, path: str | Path, system: System | None, metho
         partial.unlink(missing_ok=True)
 
 
-def page(run: Trajectory, system: System | None, method: Integrator) -> str:
+def page(run: Trajectory, system: System | None, method: Integrator | None) -> str:
     """The whole page as text."""
     info = run.info
     name = info.source or "a system of the user"
@@ -71,9 +74,10 @@ def page(run: Trajectory, system: System | None, method: Integrator) -> str:
         f"<p>{_text(_first_sentence(run))}</p>",
         "<h2>The system</h2>",
         _table(("", "value"), _system_rows(run, system)),
-        _equations(system),
+        _equations(run, system),
         "<h2>The method</h2>",
         _table(("", "value"), _method_rows(run, method)),
+        "" if method else f"<p>{_text(left_out(run, 'integrator'))}</p>",
         "<h2>What was preserved, and how well</h2>",
         _table(("quantity", "promised", "measured", ""), _kept(run, system, method)),
         "<h2>The implicit solves</h2>",
@@ -114,9 +118,19 @@ def _system_rows(run: Trajectory, system: System | None) -> Iterable[tuple[str, 
     yield "initial velocity", ", ".join(f"{x:.6g}" for x in run.v0)
 
 
-def _equations(system: System | None) -> str:
+def left_out(run: Trajectory, what: str) -> str:
+    """What the page lacks without the system or the integrator, why, and how to have it."""
+    word = needed(run.info).get(what, "FILE.py:NAME")
+    lacks, named = ("equations", run.info.source) if what == "system" else ("promises", word)
+    why = f"the run names {named}, and {UNASKED}"
+    if not named:
+        why = "the file does not say where the system came from"
+    return f"The {lacks} are left out: {why}; `noslip report FILE --{what} {shlex.quote(word)}` has them."
+
+
+def _equations(run: Trajectory, system: System | None) -> str:
     if system is None:
-        return "<p>The file does not say where the system came from, so there are no equations here.</p>"
+        return f"<p>{_text(left_out(run, 'system'))}</p>"
     found = formulas(system)
     if found is None:
         return "<p>The functions of this system are too long, or use operations without a formula.</p>"
@@ -127,28 +141,36 @@ def _equations(system: System | None) -> str:
     return "\n".join(lines)
 
 
-def _method_rows(run: Trajectory, method: Integrator) -> Iterable[tuple[str, str]]:
+def _method_rows(run: Trajectory, method: Integrator | None) -> Iterable[tuple[str, str]]:
     options = ", ".join(f"{k} = {v}" for k, v in run.info.options.items())
     yield "parameters", options or "none"
+    if method is None:
+        return
     yield "order", "exact to round-off" if method.exact else str(method.order)
     yield "reference", method.reference
 
 
-def _kept(run: Trajectory, system: System | None, method: Integrator) -> Iterable[tuple[str, str, str, str]]:
+def _kept(
+    run: Trajectory, system: System | None, method: Integrator | None
+) -> Iterable[tuple[str, str, str, str]]:
     """Energy, constraint and each first integral: promised, measured, and a word of judgement."""
+    preserves = method.preserves if method else frozenset()
 
     def row(what: str, word: str, size: float, unit: str) -> tuple[str, str, str, str]:
         verdict = "kept to round-off" if size < HELD else "not kept"
-        return what, "yes" if word in method.preserves else "no", f"{size:.1e}{unit}", verdict
+        promised = "-" if method is None else "yes" if word in preserves else "no"
+        return what, promised, f"{size:.1e}{unit}", verdict
 
     conserved = system is None or (system.kind == "linear" and system.force is None)
     change = float(np.max(np.abs(energy_error(run))))
-    if conserved:
+    if system is None and change >= HELD:
+        yield "energy", "-", f"{change:.1e} of |T| + |V|", "changes; the system would say whether it should"
+    elif conserved:
         yield row("energy", "energy", change, " of |T| + |V|")
     else:
         yield "energy", "-", f"{change:.1e} of |T| + |V|", "changes: forces, or constraints that do work"
     yield row("constraint phi(q, v) = 0", "constraint", constraint_error(run), "")
-    if "deformed_constraint" in method.preserves and system is not None:
+    if method is not None and system is not None and "deformed_constraint" in preserves:
         size = deformed_constraint_error(system, method, run)
         yield row("deformed constraint, JS (88)", "deformed_constraint", size, "")
     for name, error in first_integral_errors(run).items():
@@ -161,7 +183,7 @@ def _kept(run: Trajectory, system: System | None, method: Integrator) -> Iterabl
             else "no drift"
         )
         yield "energy per unit of time", "-", f"{slope.slope:.1e} +- {slope.standard_error:.1e}", seen
-    for word in sorted(method.preserves - {"energy", "constraint", "deformed_constraint", "first_integrals"}):
+    for word in sorted(preserves - {"energy", "constraint", "deformed_constraint", "first_integrals"}):
         yield word, "yes", "not visible in one run", VOCABULARY[word]
 
 

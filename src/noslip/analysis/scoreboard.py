@@ -61,9 +61,11 @@ def short_name(method: Integrator) -> str:
 def score(
     method: Integrator, name: str, *, step_size: float = 0.1, steps: int = 2000, order: bool = True
 ) -> Score:
-    """A catalogue system from its typical state; `order` is measured over two units of time."""
-    module = systems.find(name)
-    system, (q, v) = module.system(), module.typical_state()
+    """A system from its typical state; `order` is measured over two units of time. The name is one of the
+    catalogue or of an installed package, or `file.py:name`."""
+    source = systems.open_source(name)
+    system = source.build({})
+    q, v, _ = source.start(system, {})
     if reason := method.applies_to(system):
         return Score(short_name(method), name, note=reason)
     try:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from noslip.cli.inputs import initial_state, listed, make_integrator, open_source, pairs, vector
+from noslip.cli import options
 from noslip.cli.show import INTERRUPTED, NOT_SOLVED, console, one_sentence, print_table, stop
 from noslip.errors import Interrupted, SolveFailed, unknown_name
+from noslip.texts import listed
 
 if TYPE_CHECKING:
     from noslip.ensembles import Ensemble
@@ -21,14 +22,14 @@ if TYPE_CHECKING:
 
 
 def run_ensemble(
-    system: Annotated[str, typer.Argument(help="A catalogue name, or your own: my_system.py:particle")],
-    integrator: Annotated[str, typer.Option("--integrator", "-i", help="See `noslip integrators`.")],
-    step_size: Annotated[float, typer.Option(help="Step h > 0.")],
+    system: options.SystemName,
+    integrator: options.IntegratorText,
+    step_size: options.StepSize,
     members: Annotated[int, typer.Option(help="Number of members.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Zarr folder, made or gone on with.")],
-    t_end: Annotated[float | None, typer.Option(help="Final time, a whole number of steps after t0.")] = None,
-    steps: Annotated[int | None, typer.Option(help="Number of steps, instead of --t-end.")] = None,
-    t0: Annotated[float, typer.Option(help="Initial time.")] = 0.0,
+    t_end: options.FinalTime = None,
+    steps: options.Steps = None,
+    t0: options.InitialTime = 0.0,
     energy: Annotated[float | None, typer.Option(help="Random states of this energy.")] = None,
     temperature: Annotated[float | None, typer.Option(help="Random velocities, normal on D_q.")] = None,
     ball: Annotated[float | None, typer.Option(help="Random positions this near to q0.")] = None,
@@ -37,14 +38,10 @@ def run_ensemble(
     vary: Annotated[
         list[str] | None, typer.Option(metavar="NAME=LOW:HIGH", help="Parameter, evenly over the members.")
     ] = None,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Parameter of the system.")
-    ] = None,
+    set_: options.Parameters = None,
     q0: Annotated[str | None, typer.Option(help="Initial coordinates, or their centre, a,b,c.")] = None,
-    v0: Annotated[str | None, typer.Option(help="Initial velocities, a,b,c.")] = None,
-    option: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Parameter of the integrator.")
-    ] = None,
+    v0: options.Velocities = None,
+    option: options.Options = None,
     observe: Annotated[
         list[str] | None, typer.Option(help="energy, energy_error, constraint or a first integral.")
     ] = None,
@@ -52,20 +49,22 @@ def run_ensemble(
         int | None, typer.Option(help="Save every K-th state, not only first and last.")
     ] = None,
     chunk: Annotated[int | None, typer.Option(help="Members that run, and are written, together.")] = None,
-    backend: Annotated[str, typer.Option(help="Where to compute.")] = "auto",
+    backend: options.Backend = "auto",
     threads: Annotated[int | None, typer.Option(help="Threads of native code.")] = None,
     cluster: Annotated[str | None, typer.Option(help="Address of a Dask scheduler.")] = None,
 ) -> None:
     """Simulate many members: random states, varied parameters. If interrupted, the same command goes on."""
     with one_sentence():
+        from noslip.integrators import make
         from noslip.run.arguments import whole
+        from noslip.systems import open_source
 
         source = open_source(system)
-        arguments = source.arguments(pairs("--set", set_))
+        arguments = source.arguments(options.pairs("--set", set_))
         model = source.build(arguments)
-        method = make_integrator(integrator, pairs("--option", option))
-        q, v = initial_state(source, model, arguments, q0, v0)
-        varying = _varying(model, pairs("--vary", vary), whole("members", members, 1))
+        method = make(integrator, options.pairs("--option", option))
+        q, v = options.initial_state(source, model, arguments, q0, v0)
+        varying = _varying(model, options.pairs("--vary", vary), whole("members", members, 1))
         if energy is None and temperature is None and not varying:
             raise ValueError("members must differ, so --energy, --temperature or --vary must be given")
         q, v = _states(model, q, v, members, energy, temperature, _region(model, q, ball, box), seed)
@@ -74,7 +73,7 @@ def run_ensemble(
             step_size=step_size, t_end=t_end, steps=steps, t0=t0, parameters=varying, save_every=save_every,
             observables=observe, backend=backend, threads=threads, store=output, chunk=chunk,
         )  # fmt: skip
-        _show(result, seconds, f"{integrator}({listed(method.options())}) on {system}")
+        _show(result, seconds, f"{type(method).__name__}({listed(method.options())}) on {system}")
         if isinstance(early, Interrupted):
             stop(str(early).replace("the same call", "the same command"), INTERRUPTED)
         typer.echo(f"wrote {output}")
@@ -123,7 +122,7 @@ def _region(model: System, q: Any, ball: float | None, box: str | None) -> Regio
     if ball is not None:
         return Ball(q, ball)
     if box is not None:
-        width = vector("--box", box, model)
+        width = options.vector("--box", box, model)
         return Box(q - width, q + width)
     return None
 

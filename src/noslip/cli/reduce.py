@@ -6,18 +6,17 @@ from typing import Annotated
 
 import typer
 
-from noslip.cli.inputs import first_line, initial_state, open_source, pairs
+from noslip.cli import options
 from noslip.cli.show import one_sentence, print_table
+from noslip.errors import first_line
 
 
 def reduce(
-    system: Annotated[str, typer.Argument(help="A catalogue name, or your own: my_system.py:particle")],
+    system: options.SystemName,
     group: Annotated[str, typer.Option(help="translations or planar (rigid motions of x, y, angle).")] = (
         "translations"
     ),
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Parameter of the system.")
-    ] = None,
+    set_: options.Parameters = None,
     q0: Annotated[str | None, typer.Option(help="Where to look, a,b,c.")] = None,
     v0: Annotated[str | None, typer.Option(help="The velocity there, a,b,c.")] = None,
 ) -> None:
@@ -30,13 +29,14 @@ def reduce(
         from noslip.geometry.chaplygin import reduction
         from noslip.geometry.groups import GROUPS
         from noslip.geometry.hamiltonization import hamiltonize
+        from noslip.systems import open_source
 
         if group not in GROUPS:
             raise ValueError(f"--group must be one of {', '.join(GROUPS)}, but '{group}' was provided")
         source = open_source(system)
-        arguments = source.arguments(pairs("--set", set_))
+        arguments = source.arguments(options.pairs("--set", set_))
         model = source.build(arguments)
-        q, v = (jnp.asarray(x) for x in initial_state(source, model, arguments, q0, v0))
+        q, v = (jnp.asarray(x) for x in options.initial_state(source, model, arguments, q0, v0))
         reduced = reduction(model, group)
         r, w = q[reduced.base_index], v[reduced.base_index]
 

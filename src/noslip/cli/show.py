@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
-from noslip.cli.inputs import first_line
+from noslip.errors import first_line
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -56,7 +56,7 @@ def catalogue_picture(run: Trajectory) -> Picture | None:
     """The `picture` of the system's module, where the catalogue has one."""
     from noslip import systems
 
-    if run.info.source not in systems.discover():
+    if run.info.source not in systems.names():
         return None
     return getattr(systems.find(run.info.source), "picture", None)
 

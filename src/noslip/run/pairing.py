@@ -15,6 +15,7 @@ import jax
 import numpy as np
 from jax import Array
 
+from noslip import systems
 from noslip.engine.backends.numpy_rows import short_function
 from noslip.integrators.base import Integrator
 from noslip.numerics.pytrees import anatomy
@@ -22,7 +23,6 @@ from noslip.numerics.tracing import has_tracers
 from noslip.run.programs import Shapes, StepPrograms, programs_of, require_native
 from noslip.system import System
 
-CATALOGUE = "noslip.systems."
 OfState = Callable[[System, Array, Array], Any]
 
 
@@ -68,7 +68,8 @@ class Pairing:
     @functools.cached_property
     def facts(self) -> tuple[str, str]:
         """Whose multipliers are shown, the method's own ("method") or the motion's at the node ("node"),
-        and the name of the system in the catalogue, if it is exactly what is made there."""
+        and the name of the system in the catalogue or an installed package, if it is exactly what is made
+        there."""
         whose, name = _facts(self.integrator, self.structure, self.shapes)
         return whose, "" if has_tracers(self.leaves) else name
 
@@ -91,8 +92,9 @@ def _facts(integrator: Integrator, structure: jax.tree_util.PyTreeDef, shapes: S
 
     multipliers = jax.eval_shape(own_multipliers, system, x, x, t, t)
     module = system.lagrangian.__module__ or ""
-    known = module.startswith(CATALOGUE) and _catalogue_structure(module) == structure
-    return "node" if multipliers is None else "method", module.removeprefix(CATALOGUE) if known else ""
+    name = systems.name_of(module)
+    known = name and _catalogue_structure(module) == structure
+    return "node" if multipliers is None else "method", name if known else ""
 
 
 @functools.cache

@@ -14,6 +14,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from noslip.integrators import Integrator, spelled, word_of
 from noslip.integrators.solve import Status
 from noslip.run.pairing import Pairing
 from noslip.version import __version__
@@ -70,6 +71,8 @@ class RunInfo:
     source: str = ""
     arguments: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
+    integrator_source: str = ""
+    """Where the method came from if it is not one of noslip, as `integrators.word_of` says."""
 
     def attributes(self) -> dict[str, str]:
         """As the attribute of a dataset."""
@@ -86,8 +89,9 @@ class RunInfo:
 def run_info(pairing: Pairing, t0: Scalar, h: Scalar, steps: int, every: int, backend: str) -> RunInfo:
     """What is run, for the record."""
     system, (multiplier_source, source) = pairing.system, pairing.facts
+    name, word = type(pairing.integrator).__name__, word_of(type(pairing.integrator))
     return RunInfo(
-        integrator=type(pairing.integrator).__name__,
+        integrator=name,
         options=pairing.integrator.options(),
         coordinates=system.coordinates,
         parameters=dict(system.parameters),
@@ -101,6 +105,7 @@ def run_info(pairing: Pairing, t0: Scalar, h: Scalar, steps: int, every: int, ba
         source=source,
         arguments=dict(system.parameters),
         versions=versions(),
+        integrator_source="" if word == name else word,
     )
 
 
@@ -122,4 +127,6 @@ def jsonable(value: Any) -> Any:
         return [jsonable(item) for item in value]
     if isinstance(value, (np.ndarray, np.generic, jax.Array)):
         return np.asarray(value).tolist()
+    if isinstance(value, Integrator):
+        return spelled(value)
     return value if isinstance(value, (str, int, float, bool, type(None))) else repr(value)

@@ -1,0 +1,30 @@
+"""`noslip animate`: a saved run as a film."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from noslip.cli import options
+from noslip.cli.show import one_sentence
+
+
+def animate(
+    file: options.SavedRun,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Film to write: .gif, or .mp4 with ffmpeg.")],
+    seconds: Annotated[float, typer.Option(help="Length of the film.")] = 6.0,
+    frames_per_second: Annotated[int, typer.Option(help="Pictures per second.")] = 15,
+    system: options.GivenSystem = None,
+) -> None:
+    """Show a saved run as a film: the body where the system has a picture, else a point on its path."""
+    with one_sentence():
+        from noslip.plots import animation
+        from noslip.systems import open_source
+        from noslip.trajectory import load
+
+        run = load(file)
+        picture = None if system is None else open_source(system).picture
+        animation.animate(run, output, picture=picture, seconds=seconds, frames_per_second=frames_per_second)
+        typer.echo(f"wrote {output}")

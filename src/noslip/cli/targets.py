@@ -1,0 +1,48 @@
+"""Files that commands write: refused before anything is computed, and written whole or not at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from noslip.trajectory import Trajectory
+
+PICTURES = (".png", ".pdf", ".svg")
+
+
+def check_targets(output: Path | None, plot: Path | None) -> None:
+    """Refuse, before anything is computed, files that could not be written afterwards."""
+    for option, path in (("-o", output), ("--plot", plot)):
+        if path is not None and (path.is_dir() or not path.parent.is_dir()):
+            what = (
+                "a file, but it is a folder"
+                if path.is_dir()
+                else f"in a folder that exists, not in '{path.parent}'"
+            )
+            raise ValueError(f"`{option} {path}` must be {what}")
+    if plot is not None:
+        if plot.suffix.lower() not in PICTURES:
+            raise ValueError(f"`--plot` must end in {', '.join(PICTURES)}, but '{plot}' was provided")
+        if output is not None and output.resolve() == plot.resolve():
+            raise ValueError(f"`-o` and `--plot` must be different files, but both are '{plot}'")
+        from noslip.plots.trajectory import require_matplotlib
+
+        require_matplotlib()
+
+
+def write_run(result: Trajectory, output: Path | None, plot: Path | None) -> None:
+    """The run, its picture, and a line for each."""
+    if output is not None:
+        result.save(output)
+        typer.echo(f"wrote {output}")
+    if plot is not None:
+        partial = plot.with_name(f".part-{plot.name}")
+        try:
+            result.plot().savefig(partial, dpi=150)
+            partial.replace(plot)
+        finally:
+            partial.unlink(missing_ok=True)
+        typer.echo(f"wrote {plot}")
