@@ -14,6 +14,7 @@ from typing import Any
 
 from noslip import integrators, studies, systems
 from noslip.integrators.base import VOCABULARY, Integrator
+from noslip.markdown import table
 from noslip.studies._base import explanation, title
 from noslip.symbolic import formulas
 
@@ -106,9 +107,9 @@ def _methods() -> str:
             "promise that the tests hold over long runs; each absent word was seen broken on some system. "
             "[The scoreboard](../scoreboard.md) shows by how much, and "
             "[how to choose](../how_to/choose_an_integrator.md) which to take.",
-            _table(("method", "order", "preserves", "what it is"), rows),
+            table(("method", "order", "preserves", "what it is"), rows),
             "## What the words promise",
-            _table(("word", "promise"), words),
+            table(("word", "promise"), words),
         ]
     )
 
@@ -130,7 +131,7 @@ def _method(cls: type[Integrator]) -> str:
         if (reason := cls().applies_to(other.system()))
     ]
     where = (
-        _table(("system", "why the method does not apply"), refusals)
+        table(("system", "why the method does not apply"), refusals)
         if refusals
         else "On every system of the catalogue."
     )
@@ -142,10 +143,10 @@ def _method(cls: type[Integrator]) -> str:
             "## The equations",
             _verbatim(inspect.getdoc(module) or ""),
             "## Parameters",
-            _table(("name", "type", "default"), rows) if rows else "None.",
+            table(("name", "type", "default"), rows) if rows else "None.",
             "## Order and promises",
             "As tested, for the variants that the claims test runs:",
-            _table(("variant", "order", "preserves"), variants),
+            table(("variant", "order", "preserves"), variants),
             "## Where it runs",
             where,
         ]
@@ -166,7 +167,7 @@ def _systems() -> str:
         [
             "# Systems",
             "The catalogue: each is one file with defaults for all parameters and a typical state.",
-            _table(("system", "coordinates", "constraints", "closed form", "what it is"), rows),
+            table(("system", "coordinates", "constraints", "closed form", "what it is"), rows),
         ]
     )
 
@@ -192,9 +193,9 @@ def _system(name: str, module: ModuleType) -> str:
             "Made from the functions of the module, as JAX traces them.",
             equations,
             "## Coordinates and the typical state",
-            _table(("coordinate", "position", "velocity"), states),
+            table(("coordinate", "position", "velocity"), states),
             "## Parameters",
-            _table(("name", "default"), parameters) if parameters else "None.",
+            table(("name", "default"), parameters) if parameters else "None.",
             "## First integrals",
             f"{integrals}.",
             "## In code",
@@ -235,7 +236,7 @@ def _studies() -> str:
                 f"{agree} numbers agree, {differ} differ.",
                 f"[![{stored['title']}]({name}.png)]({name}.md)",
             ]
-    parts.insert(2, _table(("study", "paper", "agree", "differ"), rows))
+    parts.insert(2, table(("study", "paper", "agree", "differ"), rows))
     return "\n\n".join(parts)
 
 
@@ -253,12 +254,12 @@ def _study(name: str, module: ModuleType) -> str:
             _escaped(explanation(module)),
             f"![{title(module)}]({name}.png)",
             "## Numbers",
-            _table(
+            table(
                 ("quantity", "paper", "ours", "verdict", "reason"),
                 [tuple(map(_unbroken, row)) for row in rows],
             ),
             "## Inputs",
-            _table(("input", "value"), inputs),
+            table(("input", "value"), inputs),
             "## Again",
             f"`noslip study run {name} --full --out DIR` writes this figure, the numbers as CSV and JSON, "
             f"and the curves. What is shown was made with {versions}.",
@@ -290,7 +291,7 @@ def _reference() -> str:
             "# Reference",
             "The public modules. Integrators and systems have [pages](../methods/index.md) of "
             "[their own](../systems/index.md).",
-            _table(("module", "what it holds"), rows),
+            table(("module", "what it holds"), rows),
         ]
     )
 
@@ -386,12 +387,6 @@ def _escaped(text: Any) -> str:
 def _plain(text: str) -> str:
     safe = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return re.sub(r"([\\*_|\[\]#$])", r"\\\1", safe)
-
-
-def _table(head: tuple[str, ...], rows: list[Any]) -> str:
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    lines += ["| " + " | ".join(str(cell).replace("\n", " ") for cell in row) + " |" for row in rows]
-    return "\n".join(lines)
 
 
 def _first_line(value: Any) -> str:

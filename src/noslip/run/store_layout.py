@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
-import os
 import re
 import shutil
 from collections.abc import Mapping
@@ -18,6 +17,7 @@ import numpy as np
 
 from noslip.engine.memory import Table
 from noslip.ensembles import plan_info
+from noslip.files import beside
 from noslip.run.plan import Arrays, Plan
 
 CHUNK_BYTES = 2**25  # of saved rows in one chunk, at most, and of states
@@ -58,7 +58,7 @@ def begin(
         large = CHUNK_BYTES * (64 if probe.backend == "gpu" else 1)  # a GPU wants many members at once
         fitting = large // max(8 * states, per_row * min(len(plan.saved_steps), 64))
         size = min(members, chunk or max(256, fitting // 256 * 256))
-        partial = folder.with_name(f".{folder.name}.part-{os.getpid()}")
+        partial = beside(folder)
         try:
             _make(partial, plan, q, v, varying, members, size, rows, plan.summary(probe), states, call)
             partial.rename(folder)
