@@ -39,7 +39,10 @@ from noslip.cli.show import (
     stop,
 )
 from noslip.cli.study import study
+from noslip.cli.work_precision import run_work_precision
 from noslip.errors import Interrupted, SolveFailed
+from noslip.files import replacing
+from noslip.markdown import table
 from noslip.version import __version__
 
 if TYPE_CHECKING:
@@ -83,6 +86,7 @@ app.add_typer(bench, name="bench")
 app.add_typer(study, name="study")
 app.add_typer(pictures)
 app.command("ensemble")(run_ensemble)
+app.command("work-precision")(run_work_precision)
 
 
 # ---- what there is --------------------------------------------------------------------------------
@@ -130,10 +134,8 @@ def list_integrators(
     if not markdown:
         print_table(head, rows)
         return
-    typer.echo("| " + " | ".join(head) + " |\n|" + "---|" * len(head))
-    for name, options, *rest in rows:
-        options = options if options == "-" else f"`{options}`"
-        typer.echo("| " + " | ".join((f"`{name}`", options, *rest)) + " |")
+    quoted = [(f"`{name}`", "-" if o == "-" else f"`{o}`", *rest) for name, o, *rest in rows]
+    typer.echo(table(head, quoted))
 
 
 # ---- running --------------------------------------------------------------------------------------
@@ -328,12 +330,8 @@ def _write(result: Trajectory, output: Path | None, plot: Path | None) -> None:
         result.save(output)
         typer.echo(f"wrote {output}")
     if plot is not None:
-        partial = plot.with_name(f".part-{plot.name}")
-        try:
-            result.plot().savefig(partial, dpi=150)
-            partial.replace(plot)
-        finally:
-            partial.unlink(missing_ok=True)
+        with replacing(plot) as part:
+            result.plot().savefig(part, dpi=150)
         typer.echo(f"wrote {plot}")
 
 
@@ -382,7 +380,7 @@ def show_scoreboard(
 
         from noslip import integrators, systems
         from noslip.analysis import scoreboard
-        from noslip.bench._clock import versions
+        from noslip.bench.machine import versions
 
         check_json(json_file)
         for name in system or ():
