@@ -14,9 +14,10 @@ from typing import Any
 import reference
 from noslip import integrators, references, studies, systems
 from noslip.integrators.base import VOCABULARY, Integrator
+from noslip.markdown import table
 from noslip.studies._base import explanation, title
 from noslip.symbolic import formulas
-from prose import escaped, first_line, table, verbatim
+from prose import escaped, first_line, verbatim
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

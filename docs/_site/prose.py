@@ -33,11 +33,5 @@ def _plain(text: str) -> str:
     return re.sub(r"([\\*_|\[\]#$])", r"\\\1", safe)
 
 
-def table(head: tuple[str, ...], rows: list[Any]) -> str:
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    lines += ["| " + " | ".join(str(cell).replace("\n", " ") for cell in row) + " |" for row in rows]
-    return "\n".join(lines)
-
-
 def first_line(value: Any) -> str:
     return escaped((inspect.getdoc(value) or "").partition("\n")[0])

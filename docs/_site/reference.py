@@ -12,7 +12,8 @@ from typing import Any
 
 import noslip
 from noslip import integrators, studies, systems
-from prose import first_line, table, verbatim
+from noslip.markdown import table
+from prose import first_line, verbatim
 
 
 @cache
