@@ -16,7 +16,7 @@ import numpy as np
 from benchmarks.problems import Problem, problems
 from benchmarks.solvers import PEERS, Peer
 from noslip.analysis.timing import best_of_rounds, one_core
-from noslip.analysis.work_precision import Call, Point, Rival, Solver, errors_at_end, points
+from noslip.analysis.work_precision import Call, Rival, Solver, WorkPoint, errors_at_end, points
 from noslip.bench.machine import versions
 from noslip.integrators.base import Integrator
 from noslip.integrators.composition import Composition
@@ -113,7 +113,7 @@ def _solver(peer: Peer, problem: Problem, tolerance: float) -> Solver:
     return lambda: (problem.span, *run())
 
 
-def _numbers(point: Point) -> Row:
+def _numbers(point: WorkPoint) -> Row:
     if point.seconds is None:
         return {"failed": point.note}
     errors = (point.error, point.energy_error, point.constraint_error)

@@ -45,7 +45,7 @@ class Rival:
 
 
 @dataclass(frozen=True)
-class Point:
+class WorkPoint:
     """Seconds and errors of a rival; `note` says why there are none.
 
     `error` is the largest over q and v at the end, `energy_error` the distance of the energy there from the
@@ -102,7 +102,7 @@ def work_precision(
     reference: Callable[[float], State] | None = None,
     backend: str = "auto",
     longest: float = LONGEST,
-) -> list[Point]:
+) -> list[WorkPoint]:
     """A point for each method and number of steps, in this order; methods that do not apply come last.
 
     `reference(t)` is the true (q, v) at t, by default that of `ReferenceFlow`. A method that makes its own
@@ -113,11 +113,11 @@ def work_precision(
     if not span > 0:
         raise ValueError(f"`t_end` must be a time after t0 = {t0:g}, but {t_end!r} was provided")
     truth = reference or reference_flow(system, q0, v0, t0)
-    found: list[Point] = []
+    found: list[WorkPoint] = []
     rivals: list[Rival] = []
     for method in methods:
         if reason := method.applies_to(system):
-            found.append(Point(short_name(method), "-", note=reason))
+            found.append(WorkPoint(short_name(method), "-", note=reason))
             continue
         for count in counts:
             call = functools.partial(Call, system, method, q0, v0, span, count, t0, backend)
@@ -139,7 +139,7 @@ def reference_flow(system: System, q0: Any, v0: Any, t0: float = 0.0) -> Callabl
 def errors_at_end(
     system: System, start: tuple[Any, Any], reference: Callable[[float], State]
 ) -> Callable[[float, Any, Any], Errors]:
-    """The function of (t, q, v) that gives the errors of `Point`."""
+    """The function of (t, q, v) that gives the errors of `WorkPoint`."""
     initial = float(system.energy(*start))
 
     def errors(t: float, q: Any, v: Any) -> Errors:
@@ -156,20 +156,20 @@ def errors_at_end(
 
 def points(
     rivals: Iterable[Rival], errors: Callable[[float, Any, Any], Errors], *, longest: float = LONGEST
-) -> list[Point]:
+) -> list[WorkPoint]:
     """A point for each rival; those of one name come from coarse to fine."""
-    found: list[Point] = []
+    found: list[WorkPoint] = []
     solvers: dict[int, Solver] = {}
     slow: dict[str, float] = {}
     for number, rival in enumerate(rivals):
         if rival.by in slow:
             note = f"not run, since the point before took {slow[rival.by]:.2g} s"
-            found.append(Point(rival.by, rival.setting, note=note))
+            found.append(WorkPoint(rival.by, rival.setting, note=note))
             continue
         try:
             solvers[number], point = _first_calls(rival, errors)
         except (ArithmeticError, RuntimeError) as error:
-            found.append(Point(rival.by, rival.setting, note=str(error).partition("\n")[0]))
+            found.append(WorkPoint(rival.by, rival.setting, note=str(error).partition("\n")[0]))
             continue
         found.append(point)
         if point.seconds is not None and point.seconds > longest:
@@ -179,7 +179,7 @@ def points(
     return found
 
 
-def _first_calls(rival: Rival, errors: Callable[[float, Any, Any], Errors]) -> tuple[Solver, Point]:
+def _first_calls(rival: Rival, errors: Callable[[float, Any, Any], Errors]) -> tuple[Solver, WorkPoint]:
     """A solver that has been called twice: its errors, and the seconds of both calls."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -190,10 +190,10 @@ def _first_calls(rival: Rival, errors: Callable[[float, Any, Any], Errors]) -> t
         before = time.process_time()
         solver()
         seconds = time.process_time() - before
-    return solver, Point(rival.by, rival.setting, seconds, first, *errors(*end))
+    return solver, WorkPoint(rival.by, rival.setting, seconds, first, *errors(*end))
 
 
-def _again(solvers: dict[int, Solver], found: list[Point], longest: float) -> dict[int, float]:
+def _again(solvers: dict[int, Solver], found: list[WorkPoint], longest: float) -> dict[int, float]:
     """The best of more rounds, where a point does not take long."""
     once = {number: found[number].seconds or 0.0 for number in solvers}
     with warnings.catch_warnings():
@@ -203,7 +203,7 @@ def _again(solvers: dict[int, Solver], found: list[Point], longest: float) -> di
         return best_of_rounds(quick, ROUNDS, time.process_time) | best_of_rounds(rest, FEW, time.process_time)
 
 
-def cells(point: Point) -> list[str]:
+def cells(point: WorkPoint) -> list[str]:
     """The point under `HEAD`, for people."""
     if point.seconds is None:
         return [point.by, point.setting, point.note]
@@ -212,6 +212,6 @@ def cells(point: Point) -> list[str]:
     return [point.by, point.setting, *(f"{x:.3g}" for x in times), *(f"{x:.1e}" for x in small)]
 
 
-def as_markdown(found: Iterable[Point]) -> str:
+def as_markdown(found: Iterable[WorkPoint]) -> str:
     """All points in one table."""
     return table(HEAD, [[f"`{name}`", *rest] for name, *rest in map(cells, found)])

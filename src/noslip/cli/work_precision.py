@@ -13,7 +13,7 @@ from noslip.cli.show import one_sentence, print_table
 from noslip.cli.targets import check_targets
 
 if TYPE_CHECKING:
-    from noslip.analysis.work_precision import Point
+    from noslip.analysis.work_precision import WorkPoint
 
 
 def run_work_precision(
@@ -63,7 +63,7 @@ def run_work_precision(
             _draw(system, points, plot)
 
 
-def _draw(system: str, points: list[Point], plot: Path) -> None:
+def _draw(system: str, points: list[WorkPoint], plot: Path) -> None:
     from noslip.files import replacing
     from noslip.plots.work_precision import plot_work_precision
 

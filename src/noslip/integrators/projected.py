@@ -27,7 +27,7 @@ from noslip.integrators.discrete_gradient import DiscreteGradient
 from noslip.integrators.families import projection as level
 from noslip.integrators.families.bracket import EXTRAPOLATION, PAST, OnDStar
 from noslip.integrators.families.built_on import BuiltOn
-from noslip.integrators.families.projection import DEPENDENT, ProjectedState, Unknown
+from noslip.integrators.families.projection import DEPENDENT, ProjectedState, ProjectedUnknown
 from noslip.numerics.discrete_gradients import soft
 from noslip.system import System
 
@@ -67,18 +67,22 @@ class Projected(BuiltOn):
         extra = jnp.broadcast_to(jnp.concatenate([jnp.zeros_like(targets), d]), (PAST, targets.size + d.size))
         return level.completed(bracket, state, targets, extra)
 
-    def guess(self, system: System, state: ProjectedState, h: Array) -> Unknown:
+    def guess(self, system: System, state: ProjectedState, h: Array) -> ProjectedUnknown:
         extra = jnp.asarray(EXTRAPOLATION) @ state.extra
         k = state.targets.size
-        return Unknown(self.base.guess(system, state, h), extra[:k], extra[k:])
+        return ProjectedUnknown(self.base.guess(system, state, h), extra[:k], extra[k:])
 
-    def scale(self, system: System, state: ProjectedState, guess: Unknown, h: Array) -> Unknown:
+    def scale(
+        self, system: System, state: ProjectedState, guess: ProjectedUnknown, h: Array
+    ) -> ProjectedUnknown:
         # mu is judged by what it does to e: along dependent integrals it is noise without an effect
         size = jnp.sqrt(jnp.sum(state.scale**2)) / DEPENDENT
         x = self.base.scale(system, state, guess.x, h)
-        return Unknown(x, jnp.broadcast_to(size, guess.mu.shape), state.scale)
+        return ProjectedUnknown(x, jnp.broadcast_to(size, guess.mu.shape), state.scale)
 
-    def fixed_point(self, system: System, state: ProjectedState, x: Unknown, h: Array) -> Unknown:
+    def fixed_point(
+        self, system: System, state: ProjectedState, x: ProjectedUnknown, h: Array
+    ) -> ProjectedUnknown:
         bracket, z = self.base.bracket(system, state.signs, h), state.z
         shift = x.mu @ state.normals
         new = self.base.fixed_point(system, level.displaced(bracket, state, shift), x.x, h)
@@ -87,9 +91,9 @@ class Projected(BuiltOn):
         defect = (level.integrals(bracket, z + e) - state.targets) / state.sizes
         both = state.normals + B
         mu = level.minimum_norm(both @ both.T / 2, x.mu, soft(defect, state.levels))
-        return Unknown(new, mu, e + (mu - x.mu) @ both)
+        return ProjectedUnknown(new, mu, e + (mu - x.mu) @ both)
 
-    def update(self, system: System, state: ProjectedState, x: Unknown, h: Array) -> ProjectedState:
+    def update(self, system: System, state: ProjectedState, x: ProjectedUnknown, h: Array) -> ProjectedState:
         moved = self.base.moved(system, state, x.x, x.e, jnp.zeros(()), h)
         extra = jnp.concatenate([jnp.concatenate([x.mu, x.e])[None], state.extra[:-1]])
         return level.completed(self.base.bracket(system, moved.signs, h), moved, state.targets, extra)

@@ -20,7 +20,7 @@ from noslip.ensembles import Observable, ensemble
 from noslip.markdown import table
 from noslip.plots.panels import Curve, Panel
 from noslip.sampling import Ball, on_energy_shell
-from noslip.studies._base import Row, Study, Track, claim, number, round_off
+from noslip.studies._base import Study, StudyRow, Track, claim, number, round_off
 from noslip.studies._quartic import ENERGY_PRESERVING, METHODS, SEED, random_states
 from noslip.systems import quartic
 
@@ -41,7 +41,7 @@ def run(full: bool, track: Track) -> Study:
         many = ensemble(system, METHODS[name], *states, step_size=h, t_end=t_end, save_every=every)
         return many.t, np.var(many.energy - many.energy[:, :1], axis=0)
 
-    rows: list[Row] = [number("initial conditions", 200, len(states[0]), within=0)]
+    rows: list[StudyRow] = [number("initial conditions", 200, len(states[0]), within=0)]
     curves, variances = [], {}
     for name in track(list(METHODS), f"{MEMBERS} runs by each method"):
         t, var = variance(name, H)
@@ -90,7 +90,7 @@ def run(full: bool, track: Track) -> Study:
     )
 
 
-def _with_error_bars() -> list[Row]:
+def _with_error_bars() -> list[StudyRow]:
     rows = []
     for found in measure(MANY, methods=("SI-DLA", "I-DLA"), step_size=H)["rows"]:
         for what, paper, holds in (
