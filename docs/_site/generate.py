@@ -33,6 +33,7 @@ REFERENCE = (
     "noslip.symbolic",
     "noslip.analysis",
     "noslip.analysis.scoreboard",
+    "noslip.analysis.work_precision",
     "noslip.plots.trajectory",
     "noslip.plots.portraits",
     "noslip.plots.animation",
