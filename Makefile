@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/installed
 
-.PHONY: demo test test-all check docs format clean
+.PHONY: demo test test-slow test-all wheel-test check docs format clean
 
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py
@@ -11,8 +11,14 @@ demo: $(STAMP)
 test: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
+test-slow: $(STAMP)
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not all_pairs"
+
 test-all: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m ""
+
+wheel-test: $(STAMP)
+	$(BIN)/python -m pytest -q .ci/test_wheel.py
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .

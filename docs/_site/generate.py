@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import inspect
 import json
 import re
@@ -12,50 +11,16 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from noslip import integrators, studies, systems
+import reference
+from noslip import integrators, references, studies, systems
 from noslip.integrators.base import VOCABULARY, Integrator
+from noslip.markdown import table
 from noslip.studies._base import explanation, title
 from noslip.symbolic import formulas
+from prose import escaped, first_line, verbatim
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-PAPERS = {
-    "JS": "Jimenez, Scheurle: On the discretization of nonholonomic dynamics in R^n",
-    "LMS": "de Leon, Martin de Diego, Santamaria-Merino: Geometric integrators and nonholonomic mechanics",
-    "CFHM": "Celledoni, Farre Puiggali, Hoiseth, Martin de Diego: Energy-preserving integrators applied to "
-    "nonholonomic systems",
-    "FBO": "Fernandez, Bloch, Olver: Variational integrators for Hamiltonizable nonholonomic systems",
-    "PP": "Popescu, Popescu: On discrete geometry of non-holonomic spaces",
-}
-REFERENCE = (
-    "noslip",
-    "noslip.symbolic",
-    "noslip.analysis",
-    "noslip.analysis.scoreboard",
-    "noslip.plots.trajectory",
-    "noslip.plots.portraits",
-    "noslip.plots.animation",
-    "noslip.plots.panels",
-    "noslip.report",
-    "noslip.testing",
-    "noslip.geometry.bracket",
-    "noslip.geometry.chaplygin",
-    "noslip.numerics.compositions",
-    "noslip.geometry.connection",
-    "noslip.analysis.deformed",
-    "noslip.geometry.discrete_chaplygin",
-    "noslip.numerics.discrete_gradients",
-    "noslip.analysis.embedding",
-    "noslip.geometry.exact_generating_function",
-    "noslip.geometry.finite_difference_map",
-    "noslip.geometry.frames",
-    "noslip.geometry.groups",
-    "noslip.geometry.hamiltonian",
-    "noslip.geometry.hamiltonization",
-    "noslip.geometry.interpolation",
-    "noslip.geometry.lie_algebra",
-    "noslip.geometry.splitting",
-)
 
 
 def contents(section: str) -> list[Any]:
@@ -66,8 +31,9 @@ def contents(section: str) -> list[Any]:
         return ["systems/index.md", *({_words(name): f"systems/{name}.md"} for name in systems.discover())]
     if section == "Studies":
         return ["studies/index.md", *({name: f"studies/{name}.md"} for name in studies.names())]
-    assert section == "Reference", section
-    return ["reference/index.md", *({name: f"reference/{name}.md"} for name in REFERENCE)]
+    if section == "Reference":
+        return ["reference/index.md", *({name: f"reference/{name}.md"} for name in reference.modules())]
+    raise ValueError(f"no section '{section}' is generated")
 
 
 def pages() -> Iterator[tuple[str, str]]:
@@ -81,9 +47,10 @@ def pages() -> Iterator[tuple[str, str]]:
     yield "studies/index.md", _studies()
     for name, module in studies.discover().items():
         yield f"studies/{name}.md", _study(name, module)
-    yield "reference/index.md", _reference()
-    for name in REFERENCE:
-        yield f"reference/{name}.md", _module(name)
+    yield "reference/index.md", reference.index()
+    for name in reference.modules():
+        yield f"reference/{name}.md", reference.page(name)
+    yield "references.md", _references()
     yield "changelog.md", _from_root("CHANGELOG.md")
     yield "contributing.md", _from_root("CONTRIBUTING.md")
 
@@ -97,7 +64,7 @@ def _methods() -> str:
         method = cls()
         order = "exact" if method.exact else str(method.order)
         kept = ", ".join(sorted(method.preserves)) or "-"
-        rows.append((f"[{name}]({name}.md)", order, kept, _first_line(cls)))
+        rows.append((f"[{name}]({name}.md)", order, kept, first_line(cls)))
     words = [(f"`{word}`", meaning) for word, meaning in VOCABULARY.items()]
     return "\n\n".join(
         [
@@ -106,9 +73,9 @@ def _methods() -> str:
             "promise that the tests hold over long runs; each absent word was seen broken on some system. "
             "[The scoreboard](../scoreboard.md) shows by how much, and "
             "[how to choose](../how_to/choose_an_integrator.md) which to take.",
-            _table(("method", "order", "preserves", "what it is"), rows),
+            table(("method", "order", "preserves", "what it is"), rows),
             "## What the words promise",
-            _table(("word", "promise"), words),
+            table(("word", "promise"), words),
         ]
     )
 
@@ -125,27 +92,27 @@ def _method(cls: type[Integrator]) -> str:
         for v in cls.variants()
     ]
     refusals = [
-        (f"[{name}](../systems/{name}.md)", _escaped(reason))
+        (f"[{name}](../systems/{name}.md)", escaped(reason))
         for name, other in systems.discover().items()
         if (reason := cls().applies_to(other.system()))
     ]
     where = (
-        _table(("system", "why the method does not apply"), refusals)
+        table(("system", "why the method does not apply"), refusals)
         if refusals
         else "On every system of the catalogue."
     )
     return "\n\n".join(
         [
             f"# {cls.__name__}",
-            _first_line(cls),
-            f"Source: {cls.reference}. Module: `{cls.__module__}`.",
+            first_line(cls),
+            f"Source: {_linked(cls.reference)}. Module: `{cls.__module__}`.",
             "## The equations",
-            _verbatim(inspect.getdoc(module) or ""),
+            verbatim(inspect.getdoc(module) or ""),
             "## Parameters",
-            _table(("name", "type", "default"), rows) if rows else "None.",
+            table(("name", "type", "default"), rows) if rows else "None.",
             "## Order and promises",
             "As tested, for the variants that the claims test runs:",
-            _table(("variant", "order", "preserves"), variants),
+            table(("variant", "order", "preserves"), variants),
             "## Where it runs",
             where,
         ]
@@ -166,7 +133,7 @@ def _systems() -> str:
         [
             "# Systems",
             "The catalogue: each is one file with defaults for all parameters and a typical state.",
-            _table(("system", "coordinates", "constraints", "closed form", "what it is"), rows),
+            table(("system", "coordinates", "constraints", "closed form", "what it is"), rows),
         ]
     )
 
@@ -187,14 +154,14 @@ def _system(name: str, module: ModuleType) -> str:
     return "\n\n".join(
         [
             f"# {_words(name)}",
-            _verbatim(inspect.getdoc(module) or ""),
+            verbatim(inspect.getdoc(module) or ""),
             "## As it is computed",
             "Made from the functions of the module, as JAX traces them.",
             equations,
             "## Coordinates and the typical state",
-            _table(("coordinate", "position", "velocity"), states),
+            table(("coordinate", "position", "velocity"), states),
             "## Parameters",
-            _table(("name", "default"), parameters) if parameters else "None.",
+            table(("name", "default"), parameters) if parameters else "None.",
             "## First integrals",
             f"{integrals}.",
             "## In code",
@@ -220,11 +187,11 @@ def _studies() -> str:
         "`noslip study run all` repeats all studies in their quick form on your machine.",
     ]
     rows = []
-    for paper, reference in PAPERS.items():
+    for paper in references.PAPERS:
         own = [name for name in studies.names() if paper == studies.find(name).PAPER]
         if not own:
             continue
-        parts += [f"## {paper}", f"{reference}."]
+        parts += [f"## {paper}", _full(references.WORKS[paper])]
         for name in own:
             stored = _stored(name)
             agree = sum(row["verdict"] == "agrees" for row in stored["rows"])
@@ -235,7 +202,7 @@ def _studies() -> str:
                 f"{agree} numbers agree, {differ} differ.",
                 f"[![{stored['title']}]({name}.png)]({name}.md)",
             ]
-    parts.insert(2, _table(("study", "paper", "agree", "differ"), rows))
+    parts.insert(2, table(("study", "paper", "agree", "differ"), rows))
     return "\n\n".join(parts)
 
 
@@ -250,15 +217,15 @@ def _study(name: str, module: ModuleType) -> str:
     return "\n\n".join(
         [
             f"# {title(module)}",
-            _escaped(explanation(module)),
+            escaped(explanation(module)),
             f"![{title(module)}]({name}.png)",
             "## Numbers",
-            _table(
+            table(
                 ("quantity", "paper", "ours", "verdict", "reason"),
                 [tuple(map(_unbroken, row)) for row in rows],
             ),
             "## Inputs",
-            _table(("input", "value"), inputs),
+            table(("input", "value"), inputs),
             "## Again",
             f"`noslip study run {name} --full --out DIR` writes this figure, the numbers as CSV and JSON, "
             f"and the curves. What is shown was made with {versions}.",
@@ -272,7 +239,7 @@ def _verdict(word: str) -> str:
 
 def _unbroken(cell: Any) -> str:
     """Text for a narrow column, in which 1e-8 stays on one line."""
-    return re.sub(r"\b(\d[\d.]*e-\d+)", r'<span class="unbroken">\1</span>', _escaped(cell))
+    return re.sub(r"\b(\d[\d.]*e-\d+)", r'<span class="unbroken">\1</span>', escaped(cell))
 
 
 def _shown(value: float) -> str:
@@ -280,122 +247,41 @@ def _shown(value: float) -> str:
     return f"{value:.1e}" if 0 < size < 1e-6 or size >= 1e6 else f"{value:.6g}"
 
 
-# ---- reference ------------------------------------------------------------------------------------
+# ---- references -----------------------------------------------------------------------------------
 
 
-def _reference() -> str:
-    rows = [(f"[`{name}`]({name}.md)", _first_line(importlib.import_module(name))) for name in REFERENCE]
-    return "\n\n".join(
-        [
-            "# Reference",
-            "The public modules. Integrators and systems have [pages](../methods/index.md) of "
-            "[their own](../systems/index.md).",
-            _table(("module", "what it holds"), rows),
-        ]
-    )
-
-
-def _module(name: str) -> str:
-    module = importlib.import_module(name)
-    parts = [f"# `{name}`", _verbatim(inspect.getdoc(module) or "")]
-    for public, value in _members(module):
-        parts.append(f"## `{public}`")
-        parts.append(_described(public, value))
-        if inspect.isclass(value):
-            for method, function in vars(value).items():
-                if not method.startswith("_") and (
-                    inspect.isfunction(function) or isinstance(function, property)
-                ):
-                    target = function.fget if isinstance(function, property) else function
-                    if inspect.getdoc(target):
-                        parts += [f"### `{public}.{method}`", _described(method, function)]
+def _references() -> str:
+    parts = [
+        "# References",
+        "The five papers that the package implements, and all other works that pages and docstrings name.",
+    ]
+    for key, work in references.WORKS.items():
+        parts += [f"## {key}", _full(work)]
     return "\n\n".join(parts)
 
 
-def _members(module: ModuleType) -> list[tuple[str, Any]]:
-    names = getattr(module, "__all__", None) or [
-        name
-        for name, value in vars(module).items()
-        if not name.startswith("_")
-        and (inspect.isclass(value) or inspect.isfunction(value))
-        and value.__module__ == module.__name__
-    ]
-    return [
-        (name, getattr(module, name)) for name in names if callable(getattr(module, name)) and name[0] != "_"
-    ]
+def _full(work: references.Work) -> str:
+    return escaped(work.text) + (f" [doi:{work.doi}]({work.url})" if work.doi else "")
 
 
-def _described(name: str, value: Any) -> str:
-    doc = _verbatim(inspect.getdoc(value.fget if isinstance(value, property) else value) or "")
-    if isinstance(value, property):
-        return doc
-    try:
-        signature = str(inspect.signature(value))
-    except ValueError:
-        return doc
-    signature = re.sub(r" at 0x[0-9a-f]+", "", signature).replace("'", "")
-    return f"```text\n{_folded(name + signature)}\n```\n\n{doc}"
-
-
-def _folded(signature: str) -> str:
-    """A long signature with one parameter on each line."""
-    if len(signature) <= 90:
-        return signature
-    depth, lines, line = 0, [], ""
-    for letter in signature:
-        if letter in ")]}" and depth == 1 and letter == ")":
-            lines, line = [*lines, line], ""
-        depth += (letter in "([{") - (letter in ")]}")
-        line += letter
-        if (letter == "," and depth == 1) or (letter == "(" and depth == 1):
-            lines, line = [*lines, line], ""
-    return "\n".join(
-        "    " + x.strip() if 0 < k < len(lines) else x.strip() for k, x in enumerate([*lines, line])
+def _linked(reference: str) -> str:
+    """The source of a method with its keys as links."""
+    parts = zip(reference.split("; "), references.keys(reference), strict=True)
+    return "; ".join(
+        f"[{key}](../references.md#{_anchor(key)}){escaped(part.removeprefix(key))}" for part, key in parts
     )
 
 
-# ---- Markdown -------------------------------------------------------------------------------------
+def _anchor(heading: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", heading.lower())
+
+
+# ---- Markdown ---------------------------------------------------------------------------------------
 
 
 def _from_root(name: str) -> str:
     text = (ROOT / name).read_text()
     return text.replace("](docs/", "](").replace("```\nmake", "```text\nmake")
-
-
-def _verbatim(doc: str) -> str:
-    """A docstring as it was written: paragraphs as text, indented formulas as they stand."""
-    parts = []
-    for block in re.split(r"\n\s*\n", doc):
-        lines = block.splitlines()
-        inside = [line for line in lines if line.startswith("    ")]
-        if inside and len(inside) == len(lines):
-            parts.append("```text\n" + inspect.cleandoc(block) + "\n```")
-        elif inside:  # a paragraph with formulas in its middle
-            parts.append("```text\n" + block + "\n```")
-        else:
-            parts.append(_escaped(block))
-    return "\n\n".join(parts)
-
-
-def _escaped(text: Any) -> str:
-    """Plain text that Markdown leaves alone; what is between back quotes stays as it is."""
-    pieces = re.split(r"(`[^`]*`|\*\*[a-z]+\*\*)", str(text))
-    return "".join(piece if k % 2 else _plain(piece) for k, piece in enumerate(pieces))
-
-
-def _plain(text: str) -> str:
-    safe = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return re.sub(r"([\\*_|\[\]#$])", r"\\\1", safe)
-
-
-def _table(head: tuple[str, ...], rows: list[Any]) -> str:
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    lines += ["| " + " | ".join(str(cell).replace("\n", " ") for cell in row) + " |" for row in rows]
-    return "\n".join(lines)
-
-
-def _first_line(value: Any) -> str:
-    return _escaped((inspect.getdoc(value) or "").partition("\n")[0])
 
 
 def _call(method: Integrator) -> str:

@@ -22,6 +22,7 @@ from noslip.analysis.conservation import (
     energy_error,
     first_integral_errors,
 )
+from noslip.files import write_text
 from noslip.integrators.base import VOCABULARY, Integrator
 from noslip.plots.equations import equation_svg
 from noslip.plots.portraits import plot_phase_portrait
@@ -56,12 +57,7 @@ def write_report(run: Trajectory, path: str | Path, system: System | None, metho
     path = Path(path)
     if path.is_dir() or not path.parent.is_dir():
         raise ValueError(f"'{path}' must be a file in a folder that exists")
-    partial = path.with_name(f".part-{path.name}")
-    try:
-        partial.write_text(page(run, system, method))
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    write_text(path, page(run, system, method))
 
 
 def page(run: Trajectory, system: System | None, method: Integrator | None) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from noslip.files import replacing
 from noslip.run.record import Array, Report, RunInfo
 
 if TYPE_CHECKING:
@@ -100,12 +101,8 @@ class Trajectory:
             raise IsADirectoryError(f"cannot save to '{path}': it is a folder, not a file")
         if not path.parent.is_dir():
             raise FileNotFoundError(f"cannot save to '{path}': there is no folder '{path.parent}'")
-        partial = path.with_name(f".{path.name}.part")
-        try:
-            self.to_xarray().to_netcdf(partial, engine="h5netcdf")
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
+        with replacing(path) as part:
+            self.to_xarray().to_netcdf(part, engine="h5netcdf")
 
     def plot(self) -> Figure:
         """Path, energy, constraint and multipliers in one figure (needs the `plots` extra)."""

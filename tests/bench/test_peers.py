@@ -9,10 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks import gonzalez_numpy as script
+from benchmarks import page, peers, researcher, solvers
+from benchmarks.problems import problems
 from noslip import simulate
-from noslip.bench import page, peers, researcher, variance, work_precision
-from noslip.bench.problems import problems
+from noslip.analysis.work_precision import errors_at_end
 from noslip.integrators.discrete_gradient import DiscreteGradient
+from noslip.studies import cfhm_variance
 from noslip.systems import quartic
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -36,7 +39,7 @@ def test_the_formulas_by_hand_are_those_of_the_system(name):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("peer", peers.PEERS, ids=lambda peer: peer.name)
+@pytest.mark.parametrize("peer", solvers.PEERS, ids=lambda peer: peer.name)
 def test_a_peer_solves_the_same_problem(peer):
     if peer.absent:
         pytest.skip(f"{peer.package} is not installed")
@@ -44,18 +47,30 @@ def test_a_peer_solves_the_same_problem(peer):
         pytest.skip("takes long, or fails: the benchmark says so")
     problem = PROBLEMS["particle"]
     q, v = peer.make(problem, max(1e-9, peer.finest))()
-    assert problem.errors(q, v)["error"] < 1e-4  # the tolerance is local and the span long
+    errors = errors_at_end(problem.system, problem.state, lambda t: problem.end)
+    assert errors(problem.span, q, v)[0] < 1e-4  # the tolerance is local and the span long
 
 
 def test_an_absent_peer_is_a_row(monkeypatch):
-    monkeypatch.setattr(work_precision, "METHODS", {})
-    monkeypatch.setattr(peers.Peer, "absent", True)
-    rows = list(work_precision._points(PROBLEMS["particle"]))
-    assert len(rows) == len(peers.PEERS)
+    monkeypatch.setattr(peers, "METHODS", {})
+    monkeypatch.setattr(solvers.Peer, "absent", True)
+    rows = list(peers.rows_of(PROBLEMS["particle"]))
+    assert len(rows) == len(solvers.PEERS)
     assert rows[-1] == {
         "system": "particle", "by": "heyoka Taylor", "setting": "-",
         "absent": "the package heyoka is not installed",
     }  # fmt: skip
+
+
+@pytest.mark.native
+def test_a_call_of_noslip_is_a_row_with_its_stepping(monkeypatch):
+    monkeypatch.setattr(peers, "METHODS", {"Gonzalez": (DiscreteGradient(), (400,))})
+    monkeypatch.setattr(solvers.Peer, "absent", True)
+    row = next(peers.rows_of(PROBLEMS["particle"]))
+    assert (row["by"], row["setting"]) == ("noslip Gonzalez", "400 steps")
+    assert 0 < row["stepping"] < row["seconds"]
+    assert 1e-8 < row["error"] < 1e-1
+    assert max(row["energy error"], row["constraint error"]) < 1e-13
 
 
 def test_the_quickest_points_within_the_accuracy():
@@ -67,7 +82,7 @@ def test_the_quickest_points_within_the_accuracy():
         {"system": "s", "by": "crude", "setting": "1", "seconds": 0.1, "error": 1e-3},
         {"system": "s", "by": "gone", "setting": "-", "absent": "not installed"},
     ]
-    found = {row["rival"]: row for row in work_precision.quickest({"rows": rows})}
+    found = {row["rival"]: row for row in peers.quickest({"rows": rows})}
     assert (found["noslip"]["by"], found["noslip"]["ratio"]) == ("noslip A", 1.0)
     assert (found["peer"]["setting"], found["peer"]["ratio"]) == ("2", 3.0)
     assert found["peer"]["ratio to stepping"] == 12.0
@@ -76,7 +91,7 @@ def test_the_quickest_points_within_the_accuracy():
 
 
 def test_the_scheme_in_numpy_is_the_scheme():
-    script, (q, v, z) = researcher.load_script(), researcher.initial_state()
+    q, v, z = researcher.initial_state()
     rng, h = np.random.default_rng(1), 0.05
     start, end = z + 0.1 * rng.normal(size=13), z + 0.1 * rng.normal(size=13)
     level, e = script.energy(start), 1e-6
@@ -99,7 +114,8 @@ def test_the_line_of_the_variance_and_its_errors():
     rng, t = np.random.default_rng(2), np.linspace(0.0, 1000.0, 41)
     steps = rng.normal(size=(4000, 40)) * np.sqrt(2e-4 * 25.0) * 0.1**2
     walk = np.concatenate([np.zeros((4000, 1)), np.cumsum(steps, axis=1)], axis=1)
-    found = variance.fit(t, 3.06 + walk + np.where(t > 0, 0.3 * 0.1**2, 0) * rng.normal(size=walk.shape), 0.1)
+    oscillation = np.where(t > 0, 0.3 * 0.1**2, 0) * rng.normal(size=walk.shape)
+    found = cfhm_variance.fit(t, 3.06 + walk + oscillation, 0.1)
     assert abs(found["slope"] - 2e-4) < 4 * found["slope error"]
     assert abs(found["offset"] - 0.09) < 4 * found["offset error"]
     assert found["slope error"] < 2e-5

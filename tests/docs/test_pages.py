@@ -16,6 +16,7 @@ from noslip.cli import app
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 BLOCK = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
+FILE = re.compile(r"# (\w+\.py)\n")  # the first line of a block that is a whole file
 PAGES = {str(path.relative_to(DOCS)): path.read_text() for path in sorted(DOCS.rglob("*.md"))}
 WITH_CODE = [name for name, text in PAGES.items() if BLOCK.search(text)]
 LONG = {
@@ -38,7 +39,9 @@ def test_every_block_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": f"page_{page}"}
     for language, block in BLOCK.findall(PAGES[page]):
-        if language == "python":
+        if language == "python" and (file := FILE.match(block)):
+            Path(file.group(1)).write_text(block)  # for the commands; `tests/outside` runs what it says
+        elif language == "python":
             exec(compile(block, page, "exec", dont_inherit=True), names)
         elif language == "console":
             for line in block.splitlines():

@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from noslip import integrators, studies, systems
+from noslip import integrators, references, studies, systems
 
 ROOT = Path(__file__).parents[2]
 LOADED = {("link", "href"), ("script", "src"), ("img", "src"), ("iframe", "src"), ("source", "src")}
@@ -135,3 +135,28 @@ def test_every_method_system_and_study_has_a_page(site: Path) -> None:
     ):
         for name in names:
             assert (site / folder / f"{name}.html").is_file(), name
+
+
+def test_every_public_module_has_a_page(site: Path) -> None:
+    pages_of = {path.stem for path in (site / "reference").glob("noslip*.html")}
+    for name in (
+        "noslip",
+        "noslip.integrators.base",
+        "noslip.references",
+        "noslip.testing",
+        "noslip.symbolic",
+    ):
+        assert name in pages_of
+    assert not [name for name in pages_of if "._" in name]
+    rooms = {name.split(".")[1] for name in pages_of if "." in name}
+    assert not rooms & {"engine", "run", "cli", "bench"}
+
+
+def test_every_work_has_a_place_on_the_page_of_references(site: Path) -> None:
+    page = pages(site)[site / "references.html"]
+    words = "".join(page.words)
+    for key, work in references.WORKS.items():
+        assert key in words
+        assert work.title in words
+    linked = {target for _, _, target in page.links}
+    assert all(work.url in linked for work in references.WORKS.values() if work.doi)

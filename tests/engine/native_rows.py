@@ -5,7 +5,7 @@ import numpy as np
 
 from noslip.engine.backends import native
 from noslip.engine.memory import Table
-from noslip.engine.translate.lower import translate
+from noslip.engine.translate import translate
 
 
 def compiled(function, rows, width):

@@ -30,7 +30,7 @@ CASES = [
         name, system, marks=() if (name, system) in TELLING else pytest.mark.all_pairs, id=f"{name}-{system}"
     )
     for name, cls in integrators.discover().items()
-    if getattr(cls(), "host_runner", None) is None
+    if not cls.host_driven
     for system in systems.discover()
 ]
 

@@ -11,7 +11,7 @@ from noslip import System
 from noslip.engine.backends import native
 from noslip.engine.backends.numpy_rows import evaluate, short_function
 from noslip.engine.program import CannotTranslate, Loop, Rolled, TooLarge
-from noslip.engine.translate.lower import translate
+from noslip.engine.translate import translate
 from noslip.integrators.runge_kutta4 import RungeKutta4
 from noslip.run import programs
 from noslip.run.pairing import pairing_of

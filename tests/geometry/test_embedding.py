@@ -11,7 +11,7 @@ from scipy.integrate import solve_ivp
 
 from noslip import System, simulate
 from noslip.analysis.embedding import Embedding, perturbed_dae
-from noslip.integrators.families.lagrange_dalembert import Unknown
+from noslip.integrators.families.states import Unknown
 from noslip.integrators.reference_flow import ReferenceFlow
 from noslip.integrators.runge_kutta4 import RungeKutta4
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA

@@ -11,10 +11,10 @@ from numpy.testing import assert_allclose
 from noslip import System, simulate
 from noslip import analysis as diagnostics
 from noslip.analysis.reversibility import travelled
+from noslip.engine.translate import depends_on
 from noslip.geometry.finite_difference_map import RhoBeta, RhoFunctions
 from noslip.integrators.discrete_lagrange_dalembert import DiscreteLagrangeDAlembert
 from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic
-from noslip.numerics.dependence import depends_on
 from noslip.systems import chaplygin_sleigh, rolling_disk_on_incline
 from noslip.testing.integrators import perturbed_case
 

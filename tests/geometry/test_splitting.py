@@ -8,17 +8,14 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from models import OF_EVERY_KIND
 from noslip import System, simulate
 from noslip.geometry.splitting import splitting, system_from_splitting
 from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic
 from noslip.systems import (
     appell_hamel_spring,
-    chaplygin_sleigh,
     nonholonomic_particle,
-    rolling_disk_on_incline,
-    turntable_ball,
 )
-from noslip.testing.integrators import perturbed_case
 
 pytestmark = pytest.mark.thorough
 
@@ -61,23 +58,7 @@ def pushed():
     return system, *nonholonomic_particle.typical_state()
 
 
-def catalogue(module):
-    def make():
-        case = perturbed_case(module)
-        return case.system, case.q0, case.v0
-
-    return make
-
-
-CASES = {
-    "particle": catalogue(nonholonomic_particle),
-    "sleigh": catalogue(chaplygin_sleigh),
-    "disk, two constraints": catalogue(rolling_disk_on_incline),
-    "turntable, affine": catalogue(turntable_ball),
-    "Appell-Hamel": catalogue(appell_hamel_spring),
-    "two quadratic constraints": coupled,
-    "forced": pushed,
-}
+CASES = OF_EVERY_KIND | {"coupled": coupled, "forced": pushed}
 
 
 @pytest.fixture(scope="module", params=CASES)

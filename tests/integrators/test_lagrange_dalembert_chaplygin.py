@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from models import OF_EVERY_KIND, five
 from noslip import System, simulate
 from noslip.analysis import measured_order
 from noslip.geometry.discrete_chaplygin import discretize
@@ -15,13 +16,8 @@ from noslip.geometry.splitting import splitting
 from noslip.integrators.lagrange_dalembert_chaplygin import LagrangeDAlembertChaplygin
 from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic
 from noslip.systems import (
-    appell_hamel_spring,
-    chaplygin_sleigh,
     nonholonomic_particle,
-    rolling_disk_on_incline,
-    turntable_ball,
 )
-from noslip.testing.integrators import perturbed_case
 
 pytestmark = pytest.mark.thorough
 
@@ -30,43 +26,7 @@ SLOPES = ("previous", "next")
 both_slopes = pytest.mark.parametrize("slope", SLOPES)
 
 
-def five_lagrangian(q, v, p):
-    stretched = v * (1 + 0.2 * jnp.sin(jnp.roll(q, 1)))
-    return 0.5 * jnp.dot(stretched, stretched) + 0.4 * q[4] * v[1] - 0.5 * jnp.dot(q, q)
-
-
-def five_constraints(q, v, p):
-    return jnp.array(
-        [
-            v[3] ** 2 - (1 + 0.3 * q[1] ** 2) * (v[0] ** 2 + v[1] ** 2) - 1,
-            (v[4] - 0.2 * q[0]) ** 2 - v[2] ** 2 - 0.5 * v[1] ** 2 - 1,
-        ]
-    )
-
-
-def five():
-    """Two quadratic constraints in five dimensions, which no rescaling of velocities keeps."""
-    system = System(five_lagrangian, constraint=five_constraints, coordinates=tuple("abcde"))
-    q = jnp.array([0.3, -0.6, 0.2, 0.5, -0.4])
-    return system, q, system.project_velocity(q, [0.5, 0.4, 0.6, 1.2, -1.3])
-
-
-def catalogue(module):
-    def make():
-        case = perturbed_case(module)
-        return case.system, case.q0, case.v0
-
-    return make
-
-
-CASES = {
-    "particle": catalogue(nonholonomic_particle),
-    "sleigh": catalogue(chaplygin_sleigh),
-    "disk": catalogue(rolling_disk_on_incline),
-    "turntable": catalogue(turntable_ball),
-    "spring": catalogue(appell_hamel_spring),
-    "five": five,
-}
+CASES = OF_EVERY_KIND | {"five": five}
 
 
 @pytest.fixture(scope="module", params=[(name, slope) for name in CASES for slope in SLOPES], ids="-".join)

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from noslip import studies
 from noslip.cli import app
 from noslip.plots.panels import Curve, Panel
-from noslip.studies._base import UNEXPLAINED, Row, Study, claim, explanation, number, silent, title
+from noslip.studies._base import UNEXPLAINED, Study, StudyRow, claim, explanation, number, silent, title
 from noslip.studies._write import write
 
 STORED = Path(__file__).with_name("stored.json")
@@ -63,7 +63,7 @@ def test_a_difference_without_a_reason_says_so_and_names_are_unique() -> None:
     assert number("x", 2, float("nan"), within=0.1).verdict == "differs"
     assert claim("x", "small", 3.0, False, "too large").reason == "too large"
     with pytest.raises(ValueError, match=r"must have its own name, but \['x'\] came twice"):
-        Study({}, (Row("x", "1", 1.0, True), Row("x", "2", 2.0, True)), ())
+        Study({}, (StudyRow("x", "1", 1.0, True), StudyRow("x", "2", 2.0, True)), ())
 
 
 def test_files_of_a_study(tmp_path: Path) -> None:

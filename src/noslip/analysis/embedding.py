@@ -41,11 +41,11 @@ from jax import Array, lax
 
 from noslip.analysis.deformed import kept_system
 from noslip.analysis.phase_space import DeformedManifold, PhaseSpace, TangentBundle, phase_space
+from noslip.engine.translate import depends_on
 from noslip.geometry.connection import AdaptedCoordinates, adapted_coordinates
 from noslip.geometry.interpolation import chi_0, chi_1
 from noslip.integrators.base import Integrator
 from noslip.integrators.solve import Status
-from noslip.numerics.dependence import depends_on
 from noslip.numerics.linear import spd_solve
 from noslip.system import System
 

@@ -31,8 +31,6 @@ from jax import Array, lax
 
 from noslip.geometry.connection import AdaptedCoordinates
 from noslip.integrators.base import Integrator
-from noslip.integrators.families.lagrange_dalembert import Unknown
-from noslip.integrators.geometric_nonholonomic import SHARE, GeometricNonholonomic
 from noslip.numerics.linear import solve
 from noslip.system import System
 
@@ -70,7 +68,7 @@ class PhaseSpace:
 
     def begin(self, z: Array) -> Any:
         """The state of the integrator at z."""
-        return self.integrator.init(self.system, *self.state(z), jnp.zeros(()), self.step_size)
+        return self.integrator.in_mid_run(self.system, *self.state(z), jnp.zeros(()), self.step_size)
 
     def end(self, state: Any) -> Array:
         """z of a state of the integrator."""
@@ -91,13 +89,6 @@ class DeformedManifold(PhaseSpace):
             return v.at[fibre].add(-solve(kept.mu(q, v)[:, fibre], kept.phi(q, v)))
 
         return q, lax.fori_loop(0, NEWTON_STEPS, newton, on_d.psi(q, z[self.system.n :], self.near))
-
-    def begin(self, z: Array) -> Any:
-        """In mid-run: the end of a step that led from q - eps v to q without a change of v."""
-        (q, v), h = self.state(z), self.step_size
-        before = self.integrator.init(self.system, q - h * v, v, -h, h)
-        unchanged = Unknown(jnp.zeros(self.system.n), jnp.zeros(self.system.m))
-        return self.integrator.update(self.system, before, unchanged, h)
 
 
 class TangentBundle(PhaseSpace):
@@ -145,7 +136,7 @@ class WithReaction(PhaseSpace):
 
 def phase_space(integrator: Integrator) -> type[PhaseSpace]:
     """That of a method, by what it promises to keep."""
-    if isinstance(integrator, GeometricNonholonomic) and SHARE[integrator.reading] < 1:
+    if integrator.remembers_reaction:
         return WithReaction
     if "constraint" in integrator.preserves:
         return PhaseSpace

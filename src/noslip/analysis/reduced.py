@@ -17,8 +17,7 @@ from noslip.engine.backends.numpy_rows import evaluate_anyhow
 from noslip.geometry.chaplygin import Reduction, cyclic_coordinates, make_group
 from noslip.geometry.groups import Group
 from noslip.geometry.hamiltonization import Hamiltonization, hamiltonize
-from noslip.integrators.base import Integrator, Sum
-from noslip.integrators.families.chaplygin import HamiltonizedState, OnBase, OnHamiltonizedBase
+from noslip.integrators.base import CanonicalChart, Integrator
 from noslip.numerics.pytrees import replaced
 from noslip.run.choose import on_cpu, trajectory_runner
 from noslip.run.pairing import pairing_of
@@ -91,8 +90,11 @@ def symplecticity_defect(
     d = len(made.reduced.base)
     J = np.block([[np.zeros((d, d)), np.eye(d)], [-np.eye(d), np.zeros((d, d))]])
     q, v = (np.asarray(x, dtype=float) for x in (q0, v0))
-    own = isinstance(getattr(integrator, "base", integrator), OnHamiltonizedBase)
-    step = _OwnStep(made, integrator, q, v, step_size) if own else _AnyStep(made, integrator, q, v, step_size)
+    step: _OwnStep | _AnyStep
+    if (chart := integrator.canonical) is not None:
+        step = _OwnStep(made, integrator, chart, q, v, step_size)
+    else:
+        step = _AnyStep(made, integrator, q, v, step_size)
     defects = []
     for _ in range(steps):
         S = _differences(step.stepped, step.point)
@@ -104,16 +106,21 @@ def symplecticity_defect(
 class _OwnStep:
     """Steps of a method whose state has (r, P) of its own."""
 
-    def __init__(self, made: Hamiltonization, integrator: Integrator, q: Any, v: Any, h: float):
-        self.made, self.base = made, made.reduced.base_index
+    def __init__(
+        self, made: Hamiltonization, integrator: Integrator, chart: CanonicalChart, q: Any, v: Any, h: float
+    ):
+        self.system, self.chart = made.reduced.system, chart
         with on_cpu():
             q, v = np.asarray(q, dtype=float), np.asarray(v, dtype=float)
-            self.runner = trajectory_runner(pairing_of(made.reduced.system, integrator), q, v, 0.0, h)
+            self.runner = trajectory_runner(pairing_of(self.system, integrator), q, v, 0.0, h)
         self.carry = self.runner.snapshot()
 
     @property
     def point(self) -> np.ndarray:
-        return np.concatenate([self.carry.state.q.value[self.base], self.carry.state.P])
+        return self._point(self.carry.state)
+
+    def _point(self, state: Any) -> np.ndarray:
+        return np.concatenate(self.chart.point(self.system, state))
 
     def _next(self, carry: Any) -> Any:
         self.runner.restore(carry)
@@ -123,9 +130,9 @@ class _OwnStep:
 
     def stepped(self, x: np.ndarray) -> np.ndarray:
         """(r, P) after a step from x, with all else as it is."""
-        r, P = x[: len(self.base)], x[len(self.base) :]
-        state = self._next(replaced(self.carry, state=_moved(self.made, self.carry.state, r, P))).state
-        return np.concatenate([state.q.value[self.base], state.P])
+        r, P = jnp.split(jnp.asarray(x), 2)
+        moved = jax.tree.map(np.asarray, self.chart.moved(self.system, self.carry.state, r, P))
+        return self._point(self._next(replaced(self.carry, state=moved)).state)
 
     def go_on(self) -> None:
         self.carry = self._next(self.carry)
@@ -163,20 +170,7 @@ class _AnyStep:
 
 def _group_name(integrator: Integrator) -> str:
     """Of a method on M, or of what is composed of it; any other method is judged by translations."""
-    method = getattr(integrator, "base", integrator)
-    return method.group if isinstance(method, OnBase) else "translations"
-
-
-def _moved(
-    made: Hamiltonization, state: HamiltonizedState, r: np.ndarray, P: np.ndarray
-) -> HamiltonizedState:
-    """The state at (r, P); a multiplier that is carried along changes with r."""
-    q = np.array(state.q.value)
-    old, q[made.reduced.base_index] = q[made.reduced.base_index], r
-    reference = state.reference
-    if made.reduced.system.multiplier is None:
-        reference = reference + made.log_ratio(jnp.asarray(old), jnp.asarray(r))
-    return replaced(state, q=Sum(jnp.asarray(q), state.q.low), P=P, reference=np.asarray(reference))
+    return integrator.symmetry or "translations"
 
 
 def _velocity_of(made: Hamiltonization) -> Callable[[Array, Array, Array], Array]:

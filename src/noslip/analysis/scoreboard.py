@@ -13,6 +13,7 @@ from noslip.analysis.order import measured_order
 from noslip.analysis.reversibility import reversibility_defect
 from noslip.errors import SolveFailed
 from noslip.integrators.base import Integrator
+from noslip.markdown import table
 from noslip.simulate import simulate
 
 SYSTEMS = {
@@ -23,8 +24,8 @@ SYSTEMS = {
     "suslov": "Every motion tends to a steady rotation.",
     "veselova": "Integrable and reversible; in another time Hamiltonian on its base, of Chaplygin's kind.",
 }
-"""What is measured by default, and what kind of motion it is. Reversible, in the sense of Modin and Verdier,
-means that a map which reverses time takes the set on which the motion runs to itself."""
+"""What is measured by default, and what kind of motion it is. Reversible, in the sense of Modin, Verdier
+2014, means that a map which reverses time takes the set on which the motion runs to itself."""
 
 COLUMNS = ("energy", "drift per time", "first integrals", "constraint", "order", "reversible", "evaluations")
 
@@ -123,17 +124,17 @@ def as_markdown(scores: Iterable[Score]) -> str:
     scores, blocks = list(scores), []
     for name in dict.fromkeys(s.system for s in scores):
         title = [f"## {name}\n", *([SYSTEMS[name] + "\n"] if name in SYSTEMS else [])]
-        rows = [*title, f"| method | {' | '.join(COLUMNS)} |", "|---" * (len(COLUMNS) + 1) + "|"]
+        rows = []
         for s in (s for s in scores if s.system == name):
             if s.note:
                 note = s.note.replace("|", "\\|")
-                rows.append(f"| `{s.method}` | {note}" + " |" * len(COLUMNS))
+                rows.append([f"`{s.method}`", note])
                 continue
             small = [s.energy, s.drift, s.first_integrals, s.constraint]
             cells = ["-" if x is None else f"{x:.0e}" for x in small]
             cells += ["-" if s.order is None else f"{s.order:.2f}"]
             cells += ["-" if s.reversible is None else f"{s.reversible:.0e}"]
             cells += ["-" if s.evaluations is None else f"{s.evaluations:.1f}"]
-            rows.append(f"| `{s.method}` | " + " | ".join(cells) + " |")
-        blocks.append("\n".join(rows))
+            rows.append([f"`{s.method}`", *cells])
+        blocks.append("\n".join([*title, table(("method", *COLUMNS), rows)]))
     return "\n\n".join(blocks) + "\n"

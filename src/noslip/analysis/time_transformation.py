@@ -74,8 +74,10 @@ def _second_derivative(group: Group, system: System, r: Array, slope: Array, f: 
 
     momentum = jax.grad(lagrangian, 1)
     mass = jax.jacfwd(momentum, 1)(r, slope)
-    drift = jax.jvp(lambda x: momentum(x, slope), (r,), (slope,))[1]
-    bend = spd_solve(mass, jax.grad(lagrangian, 0)(r, slope) - drift)  # r'' of the Euler-Lagrange equations
+    transport = jax.jvp(lambda x: momentum(x, slope), (r,), (slope,))[1]
+    bend = spd_solve(
+        mass, jax.grad(lagrangian, 0)(r, slope) - transport
+    )  # r'' of the Euler-Lagrange equations
 
     def first(x: Array, slope: Array) -> Array:
         return jax.jvp(rate, (x,), (slope,))[1]

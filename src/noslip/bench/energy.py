@@ -19,7 +19,8 @@ from jax import Array
 
 from noslip.analysis.conservation import constraint_error, drift
 from noslip.analysis.scoreboard import short_name
-from noslip.bench._clock import one_core, versions
+from noslip.analysis.timing import one_core
+from noslip.bench.machine import versions
 from noslip.ensembles import Observable, ensemble
 from noslip.integrators.base import Integrator
 from noslip.integrators.composition import Composition
@@ -32,6 +33,7 @@ from noslip.integrators.reference_flow import ReferenceFlow
 from noslip.integrators.runge_kutta4 import RungeKutta4
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
 from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic
+from noslip.markdown import table
 from noslip.simulate import simulate
 from noslip.systems import gearbox
 
@@ -224,5 +226,4 @@ LONG_COLUMNS: dict[str, Callable[[Row], str]] = {
 
 def _table(result: dict[str, Any], what: str, columns: dict[str, Callable[[Row], str]]) -> str:
     rows = [[cell(row) for cell in columns.values()] for row in result["rows"] if row["what"] == what]
-    lines = [[*columns], ["---"] * len(columns), *rows]
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+    return table([*columns], rows)

@@ -1,35 +1,33 @@
-"""The engine against its limit: the same scalar program printed as C, and C written by hand.
+"""The engine on this machine: native code, XLA and the GPU, in nanoseconds per step and member.
 
-Each row gives nanoseconds per step and member and the ratio to the C that was printed from the same program;
-rivals are timed in turn in one run. Evaluations and operations say what the time is spent on.
+Rivals are timed in turn in one run. Evaluations and operations say what the time is spent on. A checkout of
+the repository adds its limit as rivals, the same scalar program printed as C and C written by hand, and then
+rows give their ratio to the C that was printed.
 """
 
 from __future__ import annotations
 
-import ctypes
 import importlib.util
 import json
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from noslip.bench._clock import best_of_rounds, one_core, versions
-from noslip.engine.backends import c_source, native
+from noslip.analysis.timing import best_of_rounds, one_core
+from noslip.bench.machine import versions
+from noslip.engine.backends import native
 from noslip.engine.program import Loop, Program, count
 from noslip.integrators.base import Integrator
 from noslip.integrators.discrete_gradient import DiscreteGradient
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
 from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic
+from noslip.markdown import table
 from noslip.run import one_xla
 from noslip.run.choose import on_cpu
 from noslip.run.many_gpu import GpuMembers
@@ -47,15 +45,33 @@ METHODS: tuple[Integrator, ...] = (DiscreteGradient(), SemiImplicitDLA(), Veloci
 STEP = {"quartic": 0.05, "gearbox": 0.1}
 MEMBERS, GPU_MEMBERS, SPREAD = 4096, 2**20, 0.05
 OURS = ("native", "gpu kernel")
-BY_HAND = Path(__file__).parents[3] / "benchmarks" / "quartic.c"
 Row = dict[str, Any]
+Rivals = dict[str, Callable[[], None]]
 
 
-def measure(show: Callable[[Row], None] = lambda row: None) -> dict[str, Any]:
+class Limits(Protocol):
+    """What the engine is measured against: rivals that do the same `steps`, by name."""
+
+    def of_one(self, runner: NativeTrajectory, system: str, method: Integrator, steps: int) -> Rivals: ...
+
+    def of_many(self, lanes: NativeMembers, steps: int) -> Rivals: ...
+
+
+class _NoLimits:
+    def of_one(self, runner: NativeTrajectory, system: str, method: Integrator, steps: int) -> Rivals:
+        return {}
+
+    def of_many(self, lanes: NativeMembers, steps: int) -> Rivals:
+        return {}
+
+
+def measure(show: Callable[[Row], None] = lambda row: None, limits: Limits | None = None) -> dict[str, Any]:
     """All rows, each shown as soon as it is there."""
+    against = limits or _NoLimits()
     rows: list[Row] = []
     has_native = importlib.util.find_spec("llvmlite") is not None
-    for part in (one_trajectory, ensembles, on_gpu, first_results) if has_native else (on_gpu,):
+    timed = (partial(one_trajectory, against), partial(ensembles, against))
+    for part in (*timed, on_gpu, first_results) if has_native else (on_gpu,):
         for row in part():
             rows.append(row)
             show(row)
@@ -65,7 +81,7 @@ def measure(show: Callable[[Row], None] = lambda row: None) -> dict[str, Any]:
 def markdown(result: dict[str, Any]) -> str:
     """The rows as a Markdown table."""
     head = ("what", "system", "method", "by", "per step and member", "ratio to C", "more")
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    rows = []
     for row in result["rows"]:
         cost = f"{row['ns']:.4g} ns" if "ns" in row else f"{row['seconds']:.2f} s in all"
         ratio = f"{row['ratio to c']:.2f}" if "ratio to c" in row else ""
@@ -74,96 +90,90 @@ def markdown(result: dict[str, Any]) -> str:
             more["steps per second"] = row["steps per second"]
         cells = (row["what"], row["system"], row["method"], row["by"], cost, ratio,
                  ", ".join(f"{name} {value:.3g}" for name, value in more.items()))  # fmt: skip
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+        rows.append(cells)
+    return table(head, rows)
 
 
-def one_trajectory() -> Iterator[Row]:
-    """The quartic system, one trajectory: C from the same program, native, XLA, and C by hand."""
+def line(row: Row) -> str:
+    """A row for people."""
+    text = f"{row['what']:22} {row['system']:8} {row['method']:22} {row['by']:12}"
+    if "ns" in row:
+        text += f" {row['ns']:9.2f} ns per step and member"
+    if "seconds" in row:
+        text += f" {row['seconds']:9.2f} s"
+    if "ratio to c" in row:
+        text += f"  {row['ratio to c']:6.2f} x C"
+    if "steps per second" in row:
+        text += f"  {row['steps per second']:.2e} steps/s"
+    more = {**row.get("parts", {}), **(row.get("work", {}) if row["by"] in OURS else {})}
+    return text + "".join(f"  {name} {value:.3g}" for name, value in more.items())
+
+
+def one_trajectory(limits: Limits) -> Iterator[Row]:
+    """One trajectory of the quartic system and of the gearbox: the limits, native, XLA."""
     for method in METHODS:
-        yield from _one(quartic.system(), *quartic.typical_state(), method, "quartic")
-    yield from _one(gearbox.system(), *gearbox.typical_state(), METHODS[0], "gearbox")
+        yield from _one(quartic.system(), *quartic.typical_state(), method, "quartic", limits)
+    yield from _one(gearbox.system(), *gearbox.typical_state(), METHODS[0], "gearbox", limits)
 
 
-def _one(system: System, q: Any, v: Any, method: Integrator, name: str) -> Iterator[Row]:
+def _one(system: System, q: Any, v: Any, method: Integrator, name: str, limits: Limits) -> Iterator[Row]:
     h, steps, slow = STEP[name], 20000, 1000
     q, v = np.asarray(q), np.asarray(v)
     runner = NativeTrajectory(pairing_of(system, method), q, v, 0.0, h)
     advance, nothing = runner.programs.advance_one, np.zeros(1, np.int64)
     with on_cpu():
         carry, _ = one_xla.start(system, method, q, v, np.float64(0.0), np.float64(h))
-    rivals: dict[str, Callable[[], None]] = {}
-    scale = {"native": steps, "xla": slow, "c": steps, "c by hand": steps}
-    with tempfile.TemporaryDirectory() as folder:
-        if shutil.which("gcc"):
-            printed = c_source.compile_c(c_source.time_loop(runner.programs.step), 1, Path(folder))
-            rivals["c"] = lambda: printed(runner.fixed, runner.carry.copy(), 1, steps)
-            if name == "quartic" and isinstance(method, DiscreteGradient) and BY_HAND.exists():
-                rivals["c by hand"] = _by_hand(Path(folder), q, v, h, steps)
-        rivals["native"] = lambda: advance(
-            runner.fixed, runner.carry.copy(), nothing, 1, 0, steps, -1, steps + 1, 0
-        )
 
-        def xla() -> None:
-            with on_cpu():
-                jax.block_until_ready(one_xla.advance(system, method, carry, h, slow, slow, slow))
+    def compiled() -> None:
+        advance(runner.fixed, runner.carry.copy(), nothing, 1, 0, steps, -1, steps + 1, 0)
 
-        xla()
-        seconds = best_of_rounds(rivals | {"xla": xla})
+    def xla() -> None:
+        with on_cpu():
+            jax.block_until_ready(one_xla.advance(system, method, carry, h, slow, slow, slow))
+
+    xla()
+    rivals = limits.of_one(runner, name, method, steps) | {"native": compiled, "xla": xla}
+    seconds = best_of_rounds(rivals)
     report = simulate(system, method, q, v, step_size=h, steps=2000).report
     work = {
         "evaluations per step": float(np.mean(report.iterations[1:])),
         "operations per evaluation": per_evaluation(runner.programs.step),
         "operations beside": beside(runner.programs.step),
     }
-    yield from _rows("one trajectory", name, method, {k: s / scale[k] for k, s in seconds.items()}, work)
+    yield from _rows("one trajectory", name, method, _per_step(seconds, steps, "xla", slow), work)
 
 
-def _by_hand(folder: Path, q: np.ndarray, v: np.ndarray, h: float, steps: int) -> Callable[[], None]:
-    library = folder / "by_hand.so"
-    flags = ("-O3", "-march=native", "-fno-math-errno", "-shared", "-fPIC", "-lm")
-    subprocess.run(["gcc", str(BY_HAND), "-o", str(library), *flags], check=True)
-    loaded = ctypes.CDLL(str(library))
-    loaded.run.restype = ctypes.c_double
-    loaded.run.argtypes = [ctypes.c_void_p, *[ctypes.c_double] * 3, ctypes.c_long]
-    run = native.Function(loaded.run, loaded)
-    z = np.concatenate([q, np.asarray(quartic.frame(jnp.asarray(q), {})).T @ v])
-    return lambda: run(z.copy(), h, 1.0, 1.0, steps)
+def _per_step(seconds: dict[str, float], steps: int, by_xla: str, slow: int) -> dict[str, float]:
+    """All rivals do `steps`, but the one by XLA, which does `slow`."""
+    return {by: value / (slow if by == by_xla else steps) for by, value in seconds.items()}
 
 
-def ensembles() -> Iterator[Row]:
-    """4096 members on one core: SIMD C from the same program, native lanes, jax.vmap."""
+def ensembles(limits: Limits) -> Iterator[Row]:
+    """4096 members on one core: the limits, native lanes, jax.vmap."""
     for module, name, methods in ((quartic, "quartic", METHODS), (gearbox, "gearbox", METHODS[:1])):
         for method in methods:
             with one_core(), on_cpu():
-                yield from _many(module, method, name)
+                yield from _many(module, method, name, limits)
 
 
-def _many(module: Any, method: Integrator, name: str) -> Iterator[Row]:
+def _many(module: Any, method: Integrator, name: str, limits: Limits) -> Iterator[Row]:
     steps, slow = 100, 20
     inputs = members(module, STEP[name], MEMBERS)
     lanes, vmapped = NativeMembers(Member(method, ()), inputs, 1), XlaMembers(Member(method, ()), inputs)
     advance, nothing = lanes.code.function("advance"), np.zeros(1, np.int64)
     groups = len(lanes.full)
-    rivals: dict[str, Callable[[], None]] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        if shutil.which("gcc"):
-            source = c_source.time_loop(lanes.code.single.step)
-            printed = c_source.compile_c(source, native.lanes(), Path(folder))
-            rivals["c"] = lambda: printed(lanes.fixed, lanes.full.copy(), groups, steps)
-        rivals["native"] = lambda: advance(
-            lanes.fixed, lanes.full.copy(), nothing, groups, 0, steps, -1, steps + 1, 0
-        )
 
-        def vmap() -> None:
-            jax.block_until_ready(vmapped.code.advance(vmapped.leaves, vmapped.full, slow))
+    def compiled() -> None:
+        advance(lanes.fixed, lanes.full.copy(), nothing, groups, 0, steps, -1, steps + 1, 0)
 
-        vmap()
-        seconds = best_of_rounds(rivals | {"jax.vmap": vmap}, 3)
-    scale = {"c": steps, "native": steps, "jax.vmap": slow}
+    def vmap() -> None:
+        jax.block_until_ready(vmapped.code.advance(vmapped.leaves, vmapped.full, slow))
+
+    vmap()
+    seconds = best_of_rounds(limits.of_many(lanes, steps) | {"native": compiled, "jax.vmap": vmap}, 3)
     work = {"members": MEMBERS, "lanes": native.lanes()}
-    per_step = {k: s / scale[k] / MEMBERS for k, s in seconds.items()}
-    yield from _rows("ensemble, one core", name, method, per_step, work)
+    per_member = {by: value / MEMBERS for by, value in seconds.items()}
+    yield from _rows("ensemble, one core", name, method, _per_step(per_member, steps, "jax.vmap", slow), work)
 
 
 def on_gpu() -> Iterator[Row]:
@@ -179,7 +189,7 @@ def on_gpu() -> Iterator[Row]:
         compiling = time.perf_counter() - began
         vmapped = XlaMembers(Member(method, ()), inputs)
         vmapped.to(1)
-        rivals: dict[str, Callable[[], None]] = {
+        rivals: Rivals = {
             "gpu kernel": partial(_go_on, kernel, steps),
             "gpu jax.vmap": partial(_go_on, vmapped, 10),
         }

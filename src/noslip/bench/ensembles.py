@@ -8,11 +8,13 @@ from typing import Any
 
 import jax
 
-from noslip.bench._clock import best_of_rounds, versions
+from noslip.analysis.timing import best_of_rounds
 from noslip.bench.engine import members
+from noslip.bench.machine import versions
 from noslip.integrators.base import Integrator
 from noslip.integrators.discrete_gradient import DiscreteGradient
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
+from noslip.markdown import table
 from noslip.run.choose import on_cpu
 from noslip.run.many_gpu import GpuMembers
 from noslip.run.many_native import NativeMembers
@@ -89,11 +91,11 @@ def markdown(result: dict[str, Any]) -> str:
     """Millions of member steps per second."""
     names = list(dict.fromkeys(row["by"] for row in result["rows"]))
     head = ("method", "members", *names)
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     found: dict[Any, dict[str, float]] = {}
     for row in result["rows"]:
         found.setdefault((row["method"], row["members"]), {})[row["by"]] = row["steps per second"]
-    for (method, size), by in found.items():
-        cells = [f"{by[name] / 1e6:.3g}" if name in by else "" for name in names]
-        lines.append("| " + " | ".join([method, str(size), *cells]) + " |")
-    return "\n".join(lines)
+    rows = [
+        [method, size, *(f"{by[name] / 1e6:.3g}" if name in by else "" for name in names)]
+        for (method, size), by in found.items()
+    ]
+    return table(head, rows)

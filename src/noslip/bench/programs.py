@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from noslip.bench.engine import per_evaluation
+from noslip.bench.machine import versions
 from noslip.engine.backends import native
 from noslip.engine.program import CannotTranslate
 from noslip.integrators import discover as integrators
@@ -20,11 +21,23 @@ HEAD = (
 )  # fmt: skip
 
 
-def table() -> Iterator[dict[str, Any]]:
-    """One row for each pair; a pair without native code has the reason instead of numbers."""
+def measure() -> dict[str, Any]:
+    """All rows; a pair without native code has the reason instead of numbers."""
+    return {"benchmark": "programs", "versions": versions(), "rows": list(_rows())}
+
+
+def cells(result: dict[str, Any]) -> list[list[str]]:
+    """The rows under `HEAD`, for people; a reason stands where the operations would."""
+    return [
+        [str(row.get(name, row.get("reason", "") if name == "operations" else "")) for name in HEAD]
+        for row in result["rows"]
+    ]
+
+
+def _rows() -> Iterator[dict[str, Any]]:
     for name, kind in integrators().items():
         method = kind()
-        if method.exact:
+        if method.host_driven:
             continue
         for label, module in systems().items():
             system = module.system()

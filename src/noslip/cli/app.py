@@ -22,6 +22,7 @@ from noslip.cli.run import run
 from noslip.cli.scoreboard import show_scoreboard
 from noslip.cli.study import study
 from noslip.cli.systems import list_systems
+from noslip.cli.work_precision import run_work_precision
 from noslip.version import __version__
 
 app = typer.Typer(
@@ -63,5 +64,6 @@ app.command("animate")(animate)
 app.command("ensemble")(run_ensemble)
 app.command("reduce")(reduce)
 app.command("scoreboard")(show_scoreboard)
+app.command("work-precision")(run_work_precision)
 app.add_typer(study, name="study")
 app.add_typer(bench, name="bench")

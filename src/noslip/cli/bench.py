@@ -1,42 +1,55 @@
-"""The commands `noslip bench ...`: speed, as ratios from one run, and how long exact energy lasts."""
+"""The commands `noslip bench ...`: speed, as ratios from one run, and how long exact energy lasts.
+
+Here is what users can measure on their machines. In a checkout of the repository the commands of
+`benchmarks/` are found as well, and come before those of the same name here.
+"""
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from noslip.cli.show import one_sentence, print_table
+from noslip.cli.show import BAD_INPUT, one_sentence, print_table, stop
 
 Markdown = Annotated[bool, typer.Option("--markdown", help="Only Markdown tables, at the end.")]
 JsonFile = Annotated[Path | None, typer.Option("--json", help="Write all numbers here.")]
-bench = typer.Typer(help="Measure speed, and energy over long runs.", no_args_is_help=True)
+
+
+class _WithCheckout(TyperGroup):
+    def list_commands(self, ctx: Any) -> list[str]:
+        from noslip.bench import checkout
+
+        return list(dict.fromkeys([*super().list_commands(ctx), *checkout.commands()]))
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        from noslip.bench import checkout
+
+        found = checkout.commands().get(cmd_name) or super().get_command(ctx, cmd_name)
+        if found is None and checkout.folder() is None:
+            here = ", ".join(super().list_commands(ctx))
+            stop(f"'{cmd_name}' needs a checkout of the repository; installed are {here}", BAD_INPUT)
+        return found
+
+
+bench = typer.Typer(help="Measure speed, and energy over long runs.", no_args_is_help=True, cls=_WithCheckout)
 
 
 @bench.command("engine")
-def bench_engine(
-    markdown: Markdown = False,
-    json_file: JsonFile = None,
-) -> None:
-    """Native code, XLA and the GPU against C printed from the same program, and C written by hand."""
+def bench_engine(markdown: Markdown = False, json_file: JsonFile = None) -> None:
+    """Native code against XLA, one trajectory and many, and the GPU."""
     with one_sentence():
         check_json(json_file)
-        import importlib.util
-        import shutil
-
         from noslip.bench import engine
 
         if importlib.util.find_spec("llvmlite") is None:
             typer.echo("llvmlite is not here: only the GPU, if there is one, is measured")
-        elif shutil.which("gcc") is None:
-            typer.echo("gcc is not here: rows of C, and ratios to it, are left out")
-        result = engine.measure(lambda row: None if markdown else typer.echo(_bench_line(row)))
-        if markdown:
-            typer.echo(engine.markdown(result))
-        _versions_line(result)
-        write_json(result, json_file)
+        result = engine.measure(lambda row: None if markdown else typer.echo(engine.line(row)))
+        report(result, engine.markdown(result) if markdown else "", json_file)
 
 
 @bench.command("energy")
@@ -53,73 +66,34 @@ def bench_energy(
         from noslip.bench import energy
 
         result = energy.measure(lambda row: None if markdown else typer.echo(energy.line(row)), full)
-        if markdown:
-            typer.echo("\n\n".join(energy.markdown(result)))
-        _versions_line(result)
-        write_json(result, json_file)
+        report(result, "\n\n".join(energy.markdown(result)) if markdown else "", json_file)
 
 
 @bench.command("programs")
-def bench_programs(
-    markdown: Markdown = False,
-    json_file: JsonFile = None,
-) -> None:
+def bench_programs(markdown: Markdown = False, json_file: JsonFile = None) -> None:
     """Size and compile time of every method on every system."""
     with one_sentence():
         check_json(json_file)
         from noslip.bench import programs
-        from noslip.bench._clock import versions
+        from noslip.markdown import table
 
-        rows = list(programs.table())
-        cells = [[str(row.get(name, row.get("reason", "") if i == 2 else ""))
-                  for i, name in enumerate(programs.HEAD)] for row in rows]  # fmt: skip
+        result = programs.measure()
         if markdown:
-            typer.echo("| " + " | ".join(programs.HEAD) + " |\n|" + "---|" * len(programs.HEAD))
-            for line in cells:
-                typer.echo("| " + " | ".join(line) + " |")
+            typer.echo(table(programs.HEAD, programs.cells(result)))
         else:
-            print_table(programs.HEAD, cells)
-        write_json({"benchmark": "programs", "versions": versions(), "rows": rows}, json_file)
-
-
-@bench.command("peers")
-def bench_peers(markdown: Markdown = False, json_file: JsonFile = None) -> None:
-    """Work against precision: noslip and SciPy, SUNDIALS, solve_dae, PyDy, diffrax, heyoka."""
-    with one_sentence():
-        from noslip.bench import work_precision
-
-        result = work_precision.measure(_shown(markdown))
-        _report(result, work_precision.markdown(result), json_file)
-
-
-@bench.command("researcher")
-def bench_researcher(markdown: Markdown = False, json_file: JsonFile = None) -> None:
-    """One trajectory against the same scheme in NumPy and scipy.optimize."""
-    with one_sentence():
-        from noslip.bench import researcher
-
-        result = researcher.measure(_shown(markdown))
-        _report(result, researcher.markdown(result), json_file)
-
-
-@bench.command("size")
-def bench_size(markdown: Markdown = False, json_file: JsonFile = None) -> None:
-    """Cost against the number of coordinates, native code and XLA."""
-    with one_sentence():
-        from noslip.bench import size
-
-        result = size.measure(_shown(markdown))
-        _report(result, size.markdown(result), json_file)
+            print_table(programs.HEAD, programs.cells(result))
+        write_json(result, json_file)
 
 
 @bench.command("ensembles")
 def bench_ensembles(markdown: Markdown = False, json_file: JsonFile = None) -> None:
     """Millions of member steps per second against the number of members."""
     with one_sentence():
+        check_json(json_file)
         from noslip.bench import ensembles
 
-        result = ensembles.measure(_shown(markdown))
-        _report(result, ensembles.markdown(result), json_file)
+        result = ensembles.measure(shown(markdown))
+        report(result, ensembles.markdown(result), json_file)
 
 
 @bench.command("variance")
@@ -132,34 +106,24 @@ def bench_variance(
     markdown: Markdown = False,
     json_file: JsonFile = None,
 ) -> None:
-    """CFHM's variance of the energy error: slope and offset with error bars."""
+    """The study of CFHM's variance with many members: slope and offset with error bars, and the time."""
     with one_sentence():
-        from noslip.bench import variance
+        check_json(json_file)
+        from noslip.bench.machine import versions
         from noslip.errors import unknown_name
+        from noslip.studies import cfhm_variance
 
-        names = tuple(method or variance.METHODS)
+        names = tuple(method or cfhm_variance.MEASURED)
         for name in names:
-            if name not in variance.METHODS:
-                raise ValueError(unknown_name("method", name, variance.METHODS))
-        result = variance.measure(members, _shown(markdown), methods=names, backend=backend)
-        typer.echo(f"sampling took {result['sampling seconds']:.1f} s")
-        _report(result, variance.markdown(result), json_file)
+            if name not in cfhm_variance.MEASURED:
+                raise ValueError(unknown_name("method", name, cfhm_variance.MEASURED))
+        found = cfhm_variance.measure(members, shown(markdown), methods=names, backend=backend)
+        typer.echo(f"sampling took {found['sampling seconds']:.1f} s")
+        result = {"benchmark": "variance", "versions": versions(), **found}
+        report(result, cfhm_variance.markdown(result), json_file)
 
 
-@bench.command("page")
-def bench_page(
-    measured: Annotated[Path, typer.Argument(help="Folder with the JSON files.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the pages and their picture.")],
-) -> None:
-    """Make the pages on performance from what was measured."""
-    with one_sentence():
-        from noslip.bench import page
-
-        for path in page.write(measured, output):
-            typer.echo(f"wrote {path}")
-
-
-def _shown(markdown: bool) -> Callable[[Mapping[str, Any]], None]:
+def shown(markdown: bool) -> Callable[[Mapping[str, Any]], None]:
     """Shows rows as they come, unless a table follows."""
 
     def show(row: Mapping[str, Any]) -> None:
@@ -169,35 +133,23 @@ def _shown(markdown: bool) -> Callable[[Mapping[str, Any]], None]:
     return (lambda row: None) if markdown else show
 
 
-def _report(result: Mapping[str, Any], table: str, json_file: Path | None) -> None:
-    typer.echo(table)
+def report(result: Mapping[str, Any], table: str, json_file: Path | None) -> None:
+    """The table, if there is one, what was measured with which versions, and the file."""
+    if table:
+        typer.echo(table)
     typer.echo(", ".join(f"{name} {value}" for name, value in result["versions"].items()))
     write_json(result, json_file)
 
 
-def _bench_line(row: Mapping[str, Any]) -> str:
-    """A row of measurements for people."""
-    line = f"{row['what']:22} {row['system']:8} {row['method']:22} {row['by']:12}"
-    if "ns" in row:
-        line += f" {row['ns']:9.2f} ns per step and member"
-    if "seconds" in row:
-        line += f" {row['seconds']:9.2f} s"
-    if "ratio to c" in row:
-        line += f"  {row['ratio to c']:6.2f} x C"
-    if "steps per second" in row:
-        line += f"  {row['steps per second']:.2e} steps/s"
-    more = {**row.get("parts", {}), **(row.get("work", {}) if row["by"] in ("native", "gpu kernel") else {})}
-    return line + "".join(f"  {name} {value:.3g}" for name, value in more.items())
-
-
-def _versions_line(result: Mapping[str, Any]) -> None:
-    typer.echo(", ".join(f"{name} {value}" for name, value in result["versions"].items()))
-
-
 def check_json(path: Path | None) -> None:
     """Refuse, before anything is measured, a file that could not be written afterwards."""
-    if path is not None and (path.is_dir() or not path.parent.is_dir()):
+    if path is None:
+        return
+    if path.is_dir() or not path.parent.is_dir():
         raise ValueError(f"`--json` must be a file in a folder that exists, but '{path}' was provided")
+    from noslip.files import require_plain
+
+    require_plain(path)
 
 
 def write_json(result: Mapping[str, Any], path: Path | None) -> None:
@@ -205,4 +157,6 @@ def write_json(result: Mapping[str, Any], path: Path | None) -> None:
     if path is not None:
         import json
 
-        path.write_text(json.dumps(result, indent=1) + "\n")
+        from noslip.files import write_text
+
+        write_text(path, json.dumps(result, indent=1) + "\n")

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from noslip.cli.show import one_sentence, print_table
+from noslip.markdown import table
 from noslip.texts import listed
 
 HEAD = ("integrator", "parameters", "order", "preserves", "reference", "what it is")
@@ -30,7 +31,4 @@ def list_integrators(
         if not markdown:
             print_table(HEAD, rows)
             return
-        typer.echo("| " + " | ".join(HEAD) + " |\n|" + "---|" * len(HEAD))
-        for name, options, *rest in rows:
-            options = options if options == "-" else f"`{options}`"
-            typer.echo("| " + " | ".join((f"`{name}`", options, *rest)) + " |")
+        typer.echo(table(HEAD, [(f"`{n}`", o if o == "-" else f"`{o}`", *rest) for n, o, *rest in rows]))

@@ -29,7 +29,7 @@ def show_scoreboard(
 
         from noslip import integrators, systems
         from noslip.analysis import scoreboard
-        from noslip.bench._clock import versions
+        from noslip.bench.machine import versions
 
         check_json(json_file)
         for name in system or ():

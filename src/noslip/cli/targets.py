@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from noslip.files import replacing, require_plain
+
 if TYPE_CHECKING:
     from noslip.trajectory import Trajectory
 
@@ -23,6 +25,8 @@ def check_targets(output: Path | None, plot: Path | None) -> None:
                 else f"in a folder that exists, not in '{path.parent}'"
             )
             raise ValueError(f"`{option} {path}` must be {what}")
+        if path is not None:
+            require_plain(path)
     if plot is not None:
         if plot.suffix.lower() not in PICTURES:
             raise ValueError(f"`--plot` must end in {', '.join(PICTURES)}, but '{plot}' was provided")
@@ -39,10 +43,6 @@ def write_run(result: Trajectory, output: Path | None, plot: Path | None) -> Non
         result.save(output)
         typer.echo(f"wrote {output}")
     if plot is not None:
-        partial = plot.with_name(f".part-{plot.name}")
-        try:
-            result.plot().savefig(partial, dpi=150)
-            partial.replace(plot)
-        finally:
-            partial.unlink(missing_ok=True)
+        with replacing(plot) as part:
+            result.plot().savefig(part, dpi=150)
         typer.echo(f"wrote {plot}")

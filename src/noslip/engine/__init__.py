@@ -1,1 +1,14 @@
-"""Where a run is computed, other than by XLA: native code, accelerators, the Taylor reference."""
+"""A compiler of JAX functions to scalar code; it knows nothing of mechanics.
+
+    JAX function -> translate/ -> program.py -> backends/, with memory.py between arrays and compiled code
+
+`translate` traces a function and turns it into a `Program`: straight blocks of scalar operations, loops and
+small dense solves, simplified on the way. `memory.Table` lays pytrees of arrays out in slots. A backend is a
+`Visitor` of programs:
+
+    numpy_rows           runs one at once, over many rows, or writes a short one as Python
+    llvm_text, native    write it as LLVM IR, for scalars or lanes, and compile it for this machine
+    pallas               writes it as a kernel of a GPU
+    heyoka_expressions   gives expressions for a Taylor integrator
+    sympy_formulas       gives formulas to be read
+"""

@@ -5,16 +5,17 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from typing import Any
 
 import jax
 import numpy as np
+
+from noslip.engine.program import PyTree
 
 
 class Table:
     """The slots of a pytree of arrays; whole numbers and truths are stored as int64."""
 
-    def __init__(self, shape: Any):
+    def __init__(self, shape: PyTree):
         leaves, self.structure = jax.tree.flatten(shape)
         self.shapes = [tuple(np.shape(leaf)) for leaf in leaves]
         self.dtypes = [np.dtype(getattr(leaf, "dtype", np.float64)) for leaf in leaves]
@@ -23,11 +24,11 @@ class Table:
         self.slots = ends[-1]
 
     @functools.cached_property
-    def first_slots(self) -> Any:
+    def first_slots(self) -> PyTree:
         """The pytree with the number of its first slot in the place of each array."""
         return jax.tree.unflatten(self.structure, [place.start for place in self.places])
 
-    def pack(self, tree: Any, members: int, width: int) -> np.ndarray:
+    def pack(self, tree: PyTree, members: int, width: int) -> np.ndarray:
         """Arrays (members, ...) as a table; the last group is filled up with its last member.
         An array without the leading axis belongs to every member."""
         groups = -(-members // width)
@@ -42,22 +43,22 @@ class Table:
         flat[members:] = flat[members - 1]
         return np.ascontiguousarray(flat.reshape(groups, width, self.slots).transpose(0, 2, 1))
 
-    def unpack(self, table: np.ndarray, members: int) -> Any:
+    def unpack(self, table: np.ndarray, members: int) -> PyTree:
         """Arrays (members, ...) of a table [group][slot][lane], or (rows, members, ...) of one with rows
         [group][row][slot][lane]."""
         groups, *rows, _, width = table.shape
         slots_last = table.transpose((1, 0, 3, 2) if rows else (0, 2, 1))
         return self.split_bits(slots_last.reshape(*rows, groups * width, self.slots)[..., :members, :])
 
-    def split_bits(self, flat: np.ndarray) -> Any:
+    def split_bits(self, flat: np.ndarray) -> PyTree:
         """Arrays (rows, ...) of the bits in the slots, (rows, slots)."""
         return self._tree(np.ascontiguousarray(flat).view(np.float64), flat)
 
-    def split(self, values: np.ndarray) -> Any:
+    def split(self, values: np.ndarray) -> PyTree:
         """Arrays (rows, ...) of the numbers in the slots, (rows, slots)."""
         return self._tree(values, values)
 
-    def _tree(self, numbers: np.ndarray, wholes: np.ndarray) -> Any:
+    def _tree(self, numbers: np.ndarray, wholes: np.ndarray) -> PyTree:
         """Copies of the arrays, out of floats and whole numbers (..., slots)."""
         leaves, rows = [], numbers.shape[:-1]
         for shape, dtype, place in zip(self.shapes, self.dtypes, self.places, strict=True):

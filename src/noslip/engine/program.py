@@ -10,9 +10,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar, TypeVarTuple
 
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+PyTree: TypeAlias = Any  # a nest of tuples, dicts and dataclasses of arrays, or of their shapes
+Number: TypeAlias = float | int | bool
 UNUSED = -1  # in place of a result of a loop that only the loop itself needs
 
 
@@ -24,18 +27,18 @@ class TooLarge(CannotTranslate):
     """A function that XLA runs better."""
 
 
-def cached_with_refusals(make: Callable[..., T]) -> Callable[..., T]:
+def cached_with_refusals(make: Callable[[*Ts], T]) -> Callable[[*Ts], T]:
     """Cache what is made from equal arguments, and also that it cannot be made."""
 
     @functools.lru_cache(maxsize=256)
-    def attempt(*arguments: Any) -> Any:
+    def attempt(*arguments: *Ts) -> T | CannotTranslate:
         try:
             return make(*arguments)
         except CannotTranslate as refusal:
             return refusal
 
     @functools.wraps(make)
-    def call(*arguments: Any) -> T:
+    def call(*arguments: *Ts) -> T:
         found = attempt(*arguments)
         if isinstance(found, CannotTranslate):
             raise type(found)(str(found))
@@ -53,7 +56,7 @@ class Node:
     args: tuple[int, ...]
     kind: str
     home: int
-    value: Any = None
+    value: Number | None = None
 
 
 DROPPED = Node("dropped", (), "f", -1)  # in place of all nodes that no output needs
@@ -61,10 +64,12 @@ DROPPED = Node("dropped", (), "f", -1)  # in place of all nodes that no output n
 
 @dataclass(slots=True)
 class Block:
-    """Operations, loops and dense solves in order."""
+    """Operations, loops and dense solves in order. While it is written, it knows the nodes made so far, by
+    operation and operands, and groups of nodes that were made together."""
 
-    items: list[Any] = field(default_factory=list)
-    known: dict[Any, Any] = field(default_factory=dict)
+    items: list[Item] = field(default_factory=list)
+    known: dict[tuple[str, tuple[int, ...]], int] = field(default_factory=dict)
+    groups: dict[tuple[str, int], tuple[int, ...]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -105,12 +110,19 @@ class Rolled:
 
 @dataclass(slots=True)
 class Dense:
-    """A call of a rolled linear-algebra routine on a small array."""
+    """A call of a rolled linear-algebra routine on a small array: "inverse" of A, or "solve" of [A | B].
+
+    Where A is known to be symmetric and positive definite, elimination needs no exchange of rows.
+    """
 
     routine: str
     size: tuple[int, ...]
     inputs: list[int]
     results: list[int]
+    definite: bool = False
+
+
+Item: TypeAlias = int | Loop | Rolled | Dense  # a whole number is the operation of that node
 
 
 @dataclass(slots=True)
@@ -126,7 +138,13 @@ class Program:
     setup: Block
     main: Block
     outputs: list[int]
-    shape: Any = None
+    shape: PyTree = None
+
+    def constant(self, node: int) -> Number:
+        """The number that a node without operation is."""
+        value = self.nodes[node].value
+        assert value is not None, f"node {node} ('{self.nodes[node].op}') is no constant"
+        return value
 
     def operations(self) -> int:
         """How many scalar operations one pass through every block costs."""
@@ -180,7 +198,7 @@ class Visitor:
         raise NotImplementedError(f"{type(self).__name__} must define dense")
 
 
-def walk(block: Block) -> Iterator[Any]:
+def walk(block: Block) -> Iterator[Item]:
     """Every item of a block and of the loops in it."""
     for item in block.items:
         yield item
@@ -190,7 +208,7 @@ def walk(block: Block) -> Iterator[Any]:
             yield from walk(item.body)
 
 
-def uses(nodes: list[Node], item: Any) -> Sequence[int]:
+def uses(nodes: list[Node], item: Item) -> Sequence[int]:
     """The values that an item reads, those inside the body of a loop excepted."""
     if isinstance(item, Loop):
         return [item.enter, *item.inits, *item.outs, item.again]
@@ -202,7 +220,7 @@ def uses(nodes: list[Node], item: Any) -> Sequence[int]:
 
 
 def finish(
-    nodes: list[Node], blocks: list[Block], inputs: list[int], fixed: int, outputs: list[int], shape: Any
+    nodes: list[Node], blocks: list[Block], inputs: list[int], fixed: int, outputs: list[int], shape: PyTree
 ) -> Program:
     """Drop what no output needs, fuse products into sums, and close the program."""
     setup, main = blocks
@@ -214,6 +232,7 @@ def finish(
     for block in (main, setup):
         _sweep(block, needed)
         block.known.clear()
+        block.groups.clear()
     for number, node in enumerate(nodes):
         if number not in needed and node.op != "input":
             nodes[number] = DROPPED
@@ -258,7 +277,7 @@ def _carried(loop: Loop) -> list[tuple[int, int, int, int]]:
 
 
 def _sweep(block: Block, needed: set[int]) -> None:
-    kept: list[Any] = []
+    kept: list[Item] = []
     for item in block.items:
         if isinstance(item, Loop) and not needed.isdisjoint(item.results):
             rows = [row for row in _carried(item) if row[0] in needed]

@@ -153,8 +153,8 @@ class Reduction:
     def acceleration(self, r: Array, w: Array, t: Array | float = 0.0) -> Array:
         """d2r/dt2 from (5)."""
         slope = jax.grad(self.constrained_lagrangian, 0)(r, w)
-        drift = jax.jvp(lambda x: self.momentum(x, w), (r,), (w,))[1]
-        return spd_solve(self.metric(r), slope - drift + self.force(r, w, jnp.asarray(t)))
+        transport = jax.jvp(lambda x: self.momentum(x, w), (r,), (w,))[1]
+        return spd_solve(self.metric(r), slope - transport + self.force(r, w, jnp.asarray(t)))
 
     # ---- back to Q --------------------------------------------------------------------------------
     def lift(self, q: Array, w: Array) -> Array:

@@ -1,6 +1,7 @@
 """Chaplygin's multiplier: when the reduced motion is Hamiltonian in a time dtau = f(r) dt (FBO section 3).
 
-The Euler-Lagrange equations of Lc(r, r') = l_c(r, f r') in tau are the reduced equations (5) just if
+For d = 2 this is the theorem of Chaplygin 1911. The Euler-Lagrange equations of Lc(r, r') = l_c(r, f r') in
+tau are the reduced equations (5) just if
 
     F_a = (omega_a G_bc - omega_b G_ac) rdot^b rdot^c,      omega = d ln f
 

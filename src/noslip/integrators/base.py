@@ -1,10 +1,13 @@
-"""The contract of an integrator, and the sums that keep a long run exact.
+"""The contract of an integrator: all that a method needs, whoever writes it, and every hook it may have.
 
-An implicit method is its residual: `init`, `guess`, `residual`, `update`, `observe`; the solve, the
+An implicit method is its residual: `init`, `guess`, `scale`, `residual`, `update`, `observe`; the solve, the
 loop, saving and compiling are elsewhere. A method of the form x = F(x) gives `fixed_point` instead of the
-residual and is iterated, an explicit one gives `step` instead of the middle three.
+residual and is iterated, an explicit one gives `step` instead of the middle four.
 States are frozen pytrees whose only absolute position is `q` (a `Sum`), so that the time loop can
 wrap declared angles in any of them; all else is increments, velocities and momenta.
+
+Beyond these a method may answer questions that others ask about it. They are the remaining methods of
+`Integrator`; each has an answer that is right for a plain method, and says who asks.
 """
 
 from __future__ import annotations
@@ -18,10 +21,26 @@ import jax.numpy as jnp
 from jax import Array
 
 from noslip.integrators.solve import Solve, explicit_step, iterate, solve
+from noslip.numerics.pytrees import pytree, replaced
 from noslip.numerics.sums import Sum
 
 if TYPE_CHECKING:
     from noslip.system import System
+
+__all__ = [
+    "VOCABULARY",
+    "CanonicalChart",
+    "Integrator",
+    "Observation",
+    "Solve",
+    "State",
+    "Sum",
+    "kinetic_sizes",
+    "pytree",
+    "replaced",
+    "require_interval",
+    "require_one_of",
+]
 
 VOCABULARY: Mapping[str, str] = {
     "constraint": "phi(q, v) = 0 at every saved state, to round-off",
@@ -53,9 +72,20 @@ class State(Protocol):
     def q(self) -> Sum: ...
 
 
+class CanonicalChart(Protocol):
+    """How to read, and to change, the point (r, P) of T*M that a state carries."""
+
+    def point(self, system: System, state: Any) -> tuple[Array, Array]:
+        """(r, P) of the state."""
+
+    def moved(self, system: System, state: Any, r: Array, P: Array) -> Any:
+        """The state at (r, P), with what it knows of its start unchanged."""
+
+
 class Integrator:
     """Base of all methods. Subclasses are frozen dataclasses: equal fields mean equal methods."""
 
+    # ---- what a method claims -----------------------------------------------------------------------
     @property
     def order(self) -> int:
         """Order p of the global error in (q, v); the claims test measures it."""
@@ -67,20 +97,10 @@ class Integrator:
         return frozenset()
 
     reference: ClassVar[str] = ""
-    """Paper and equation numbers."""
+    """Paper and equation numbers; here keys of `noslip.references`, separated by semicolons."""
 
     exact: ClassVar[bool] = False
     """True for a flow that is right to round-off whatever the step; its order is not measured."""
-
-    @property
-    def own_time(self) -> bool:
-        """Whether time is computed in the step instead of being t0 + k h."""
-        return False
-
-    @property
-    def remembers_start(self) -> bool:
-        """Whether the state carries constants of the initial state, such as its energy."""
-        return False
 
     @classmethod
     def variants(cls) -> tuple[Self, ...]:
@@ -91,10 +111,17 @@ class Integrator:
         """None, or one sentence that says why this method cannot run on this system."""
         return None
 
+    def options(self) -> dict[str, Any]:
+        """The fields by name, for tables and saved files."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+
+    # ---- one step -----------------------------------------------------------------------------------
     def init(self, system: System, q: Array, v: Array, t: Array, h: Array) -> Any:
+        """The state from which the first step starts."""
         raise NotImplementedError(f"{type(self).__name__} must define init")
 
     def guess(self, system: System, state: Any, h: Array) -> Any:
+        """The unknowns of the step, a pytree of arrays, as well as they are known beforehand."""
         raise NotImplementedError(f"{type(self).__name__} must define guess, or step")
 
     def scale(self, system: System, state: Any, guess: Any, h: Array) -> Any:
@@ -115,18 +142,24 @@ class Integrator:
         return jax.tree.map(jnp.subtract, x, self.fixed_point(system, state, x, h))
 
     def update(self, system: System, state: Any, x: Any, h: Array) -> Any:
+        """The state after the step whose unknowns are x."""
         raise NotImplementedError(f"{type(self).__name__} must define update, or step")
 
     def observe(self, state: Any) -> Observation:
+        """What is saved of a state."""
         raise NotImplementedError(f"{type(self).__name__} must define observe")
 
     def step(self, system: System, state: Any, h: Array) -> Any:
         """Explicit methods define this one."""
         return None
 
+    def defines(self, hook: str) -> bool:
+        """Whether the class has its own version of a hook that may be left out: `step`, `residual`, ..."""
+        return getattr(type(self), hook) is not getattr(Integrator, hook)
+
     def is_explicit(self, system: System) -> bool:
         """Whether `step` is used; a method that is explicit on some systems only says on which."""
-        return type(self).step is not Integrator.step
+        return self.defines("step")
 
     def advance(self, system: System, state: Any, h: Array) -> tuple[Any, Solve]:
         """One step with the record of its solve. Used by the time loop; compositions override it, and methods
@@ -136,8 +169,8 @@ class Integrator:
             return state, explicit_step(state)
         guess = self.guess(system, state, h)
         scale = self.scale(system, state, guess, h)
-        if type(self).fixed_point is not Integrator.fixed_point:
-            own = type(self).simplified_newton is not Integrator.simplified_newton
+        if self.defines("fixed_point"):
+            own = self.defines("simplified_newton")
             x, record = iterate(
                 lambda x: self.fixed_point(system, state, x, h),
                 guess,
@@ -148,10 +181,46 @@ class Integrator:
             x, record = solve(lambda x: self.residual(system, state, x, h), guess, scale)
         return self.update(system, state, x, h), record
 
+    # ---- asked by what runs it ----------------------------------------------------------------------
+    host_driven: ClassVar[bool] = False
+    """True for the motion itself, which an adaptive flow on the host computes in the place of `step`. The
+    runner asks: such a method can be neither traced nor composed, and runs one trajectory at a time."""
+
+    @property
+    def own_time(self) -> bool:
+        """Whether time is computed in the step instead of being t0 + k h."""
+        return False
+
+    @property
+    def remembers_start(self) -> bool:
+        """Whether the state carries constants of the initial state, such as its energy, so that a run can be
+        continued from the whole state only, not from its (q, v)."""
+        return False
+
     def failure_detail(self, system: System, run: Any) -> str:
         """What a failed run's message says beyond the status, with its own punctuation."""
         return ""
 
+    # ---- asked by compositions, whose steps have different lengths ----------------------------------
+    def for_step(self, system: System, state: Any, h: Array) -> Any:
+        """The state as the start of a step of another length. A state may depend on the length, so one with
+        no memory, of its start or of earlier steps, is begun anew where it was seen."""
+        if self.remembers_start or self.history(state) is not None:
+            return state
+        seen = self.observe(state)
+        fresh = self.init(system, seen.q, seen.v, state.t.value, h)
+        return replaced(fresh, t=state.t, q=Sum(fresh.q.value, state.q.low))
+
+    def history(self, state: Any) -> Any:
+        """What the state holds of earlier steps only in order to guess the next, a pytree; None for nothing.
+        A composition keeps one for each of its steps, since those at the same place are alike."""
+        return None
+
+    def with_history(self, state: Any, history: Any) -> Any:
+        """The state with another history."""
+        return state
+
+    # ---- asked by those who judge it ----------------------------------------------------------------
     def discrete_lagrangian(self, system: System, q: Array, q1: Array, h: Array) -> Array:
         """L_d(q, q1), whose momenta the discrete momentum equation is about; here by the midpoint rule."""
         return h * system.lagrangian((q + q1) / 2, (q1 - q) / h, system.parameters)
@@ -160,9 +229,39 @@ class Integrator:
         """What a method with the promise `deformed_constraint` keeps at zero instead of phi; JS (88)."""
         return system.phi(q - h / 2 * v, v)
 
-    def options(self) -> dict[str, Any]:
-        """The fields by name, for tables and saved files."""
-        return {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+    def in_mid_run(self, system: System, q: Array, v: Array, t: Array, h: Array) -> Any:
+        """A state that observes (q, v) as if steps had gone before: what a step is a map of. Asked where the
+        first step from `init` differs from all others; elsewhere it is the same."""
+        return self.init(system, q, v, t, h)
+
+    @property
+    def remembers_reaction(self) -> bool:
+        """Whether the next step depends on the multipliers of the last, which the state then has as `lam`, so
+        that a step is a map of (q, v, lam) and not of (q, v) alone."""
+        return False
+
+    @property
+    def symmetry(self) -> str | None:
+        """The group (a name of `geometry.groups`) by which a method on the base M = Q/G of a Chaplygin system
+        divides; None for a method on Q. It is judged on such systems, while (r, g) are coordinates there."""
+        return None
+
+    @property
+    def canonical(self) -> CanonicalChart | None:
+        """The chart (r, P) of T*M, P = f dl_c/drdot, where states carry P, so that the symplectic form can be
+        measured on them; None where a step is a map of (q, v) only."""
+        return None
+
+
+def kinetic_sizes(system: System, q: Array, v: Array, d: Array, h: Array) -> tuple[Array, Array]:
+    """Sizes of velocities and multipliers in the kinetic metric, for `scale`, so that no choice of units
+    matters: with K = v.Mv + d.Md, d the guessed increment of v, a velocity component can be sqrt(K / M_ii)
+    and an impulse sqrt(K / C_aa), C = mu M^-1 mu^T."""
+    M, mu = system.mass_matrix(q), system.mu(q, v)
+    diagonal = jnp.diagonal(M)
+    kinetic = v @ M @ v + d @ M @ d
+    stiffness = jnp.sum(mu**2 / diagonal, axis=1)  # the diagonal of C, for a diagonal M
+    return jnp.sqrt(kinetic / diagonal), jnp.sqrt(kinetic / stiffness) / jnp.abs(h)
 
 
 def require_interval(name: str, value: float, low: float, high: float) -> None:

@@ -3,8 +3,8 @@
 A step of h is a sequence of steps gamma_i h of the base, sum gamma_i = 1, gamma_i = gamma_{s+1-i}. What each
 step keeps, the composition keeps; it is self-adjoint again, so its order is even.
 
-- suzuki4: 5 steps, gamma = 1 / (4 - 4^(1/3)), twice on each side of 1 - 4 gamma.
-- kahan_li6, kahan_li8: 9 and 17 steps, Kahan and Li, Math. Comp. 66 (1997).
+- suzuki4: 5 steps, gamma = 1 / (4 - 4^(1/3)), twice on each side of 1 - 4 gamma, Suzuki 1990.
+- kahan_li6, kahan_li8: 9 and 17 steps, Kahan, Li 1997.
 
 A base that extrapolates its guess from earlier steps does so from those at the same place of the sequence.
 """
@@ -19,16 +19,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from noslip.integrators.base import Integrator, Observation, Sum, require_one_of
+from noslip.integrators.base import Integrator, Solve, require_one_of
 from noslip.integrators.discrete_gradient import DiscreteGradient
-from noslip.integrators.solve import Solve
+from noslip.integrators.families.built_on import BuiltOn
 from noslip.numerics.compositions import SCHEMES, coefficients
-from noslip.numerics.pytrees import replaced
 from noslip.system import System
 
 
 @dataclass(frozen=True)
-class Composition(Integrator):
+class Composition(BuiltOn):
     """Suzuki's and Kahan and Li's compositions of a self-adjoint method: order 4, 6 or 8."""
 
     base: Integrator = field(default_factory=DiscreteGradient)
@@ -53,43 +52,24 @@ class Composition(Integrator):
     def gammas(self) -> np.ndarray:
         return coefficients(self.scheme)
 
-    @property
-    def own_time(self) -> bool:
-        return self.base.own_time
-
-    @property
-    def remembers_start(self) -> bool:
-        return self.base.remembers_start
-
-    def applies_to(self, system: System) -> str | None:
-        return self.base.applies_to(system)
-
     def init(self, system: System, q: Array, v: Array, t: Array, h: Array) -> Any:
+        def history(gamma: Array) -> Any:
+            return self.base.history(self.base.init(system, q, v, t, gamma * h))
+
         state = self.base.init(system, q, v, t, h)
-        if not hasattr(state, "past"):
+        if self.base.history(state) is None:
             return state
-        pasts = jax.vmap(lambda g: self.base.init(system, q, v, t, g * h).past)(jnp.asarray(self.gammas))
-        return replaced(state, past=pasts)
+        return self.base.with_history(state, jax.vmap(history)(jnp.asarray(self.gammas)))
 
     def advance(self, system: System, state: Any, h: Array) -> tuple[Any, Solve]:
-        remembers = hasattr(state, "past")
-
         def part(state: Any, x: tuple[Array, Any]) -> tuple[Any, tuple[Any, Solve]]:
-            gamma, past = x
-            if remembers:
-                state = replaced(state, past=past)
-            elif not self.base.remembers_start:  # a state may depend on the step: begin anew where it ended
-                seen = self.base.observe(state)
-                fresh = self.base.init(system, seen.q, seen.v, state.t.value, gamma * h)
-                state = replaced(fresh, t=state.t, q=Sum(fresh.q.value, state.q.low))
+            gamma, history = x
+            state = self.base.with_history(self.base.for_step(system, state, gamma * h), history)
             state, record = self.base.advance(system, state, gamma * h)
-            return state, (state.past if remembers else None, record)
+            return state, (self.base.history(state), record)
 
-        pasts = state.past if remembers else None
-        first = replaced(state, past=state.past[0]) if remembers else state
-        last, (pasts, records) = lax.scan(part, first, (jnp.asarray(self.gammas), pasts))
+        histories = self.base.history(state)
+        first = self.base.with_history(state, jax.tree.map(lambda x: x[0], histories))
+        last, (histories, records) = lax.scan(part, first, (jnp.asarray(self.gammas), histories))
         worst = [jnp.max(x) for x in (records.increment, records.residual, records.status)]
-        return replaced(last, past=pasts) if remembers else last, Solve(jnp.sum(records.iterations), *worst)
-
-    def observe(self, state: Any) -> Observation:
-        return self.base.observe(state)
+        return self.base.with_history(last, histories), Solve(jnp.sum(records.iterations), *worst)

@@ -21,13 +21,9 @@ from jax import Array
 
 from noslip.geometry.finite_difference_map import FiniteDifferenceMap
 from noslip.integrators.base import Observation, Sum
-from noslip.integrators.families.lagrange_dalembert import (
-    MapMethod,
-    TwoPointState,
-    Unknown,
-    kinetic_scale,
-    mean,
-)
+from noslip.integrators.families.finite_difference_maps import MapMethod
+from noslip.integrators.families.states import TwoPointState, Unknown, kinetic_scale
+from noslip.numerics.sums import average
 from noslip.system import System
 
 
@@ -55,14 +51,19 @@ class DiscreteLagrangeDAlembert(MapMethod):
         """-D1 L_d and D2 L_d of the pair (q_k, q_k + h v1)."""
         q, t = state.q.value, state.t.value
         pairs = [rho.momenta(system, q, v1, h, t + rho.fraction(q) * h) for rho in self._maps()]
-        return mean([minus_d1 for minus_d1, _ in pairs]), mean([d2 for _, d2 in pairs])
+        return average([minus_d1 for minus_d1, _ in pairs]), average([d2 for _, d2 in pairs])
 
     def _phi(self, system: System, q: Array, v: Array, h: Array) -> Array:
-        return mean([system.phi(*rho.node(q, v, h)) for rho in self._maps()])
+        return average([system.phi(*rho.node(q, v, h)) for rho in self._maps()])
 
     def init(self, system: System, q: Array, v: Array, t: Array, h: Array) -> TwoPointState:
         lam, half = system.multipliers(q, v, t), jnp.full_like(t, 0.5)
         return TwoPointState(Sum.start(t), Sum.start(q), system.momentum(q, v), v, lam, t, half)
+
+    def in_mid_run(self, system: System, q: Array, v: Array, t: Array, h: Array) -> TwoPointState:
+        """The end of a step that led from q - h v to q without a change of v."""
+        unchanged = Unknown(jnp.zeros(system.n), jnp.zeros(system.m))
+        return self.update(system, self.init(system, q - h * v, v, t - h, h), unchanged, h)
 
     def guess(self, system: System, state: TwoPointState, h: Array) -> Unknown:
         q, v, t = state.q.value, state.v, state.t.value
@@ -79,22 +80,15 @@ class DiscreteLagrangeDAlembert(MapMethod):
         return Unknown(balance, self._phi(system, q, v1, h))
 
     def update(self, system: System, state: TwoPointState, x: Unknown, h: Array) -> TwoPointState:
-        v1 = state.v + x.d
-        return TwoPointState(
-            t=state.t.plus(h),
-            q=state.q.plus(h * v1),
-            p=self._momenta(system, state, v1, h)[1],
-            v=v1,
-            lam=x.lam,
-            lam_t=state.t.value,
-            weight=jnp.ones_like(state.weight),
-        )
+        v1, whole = state.v + x.d, jnp.ones_like(state.weight)
+        _, p = self._momenta(system, state, v1, h)
+        return TwoPointState(state.t.plus(h), state.q.plus(h * v1), p, v1, x.lam, state.t.value, whole)
 
     def observe(self, state: TwoPointState) -> Observation:
         return Observation(state.t.value, state.q.value, state.v, state.lam, state.lam_t)
 
     def discrete_lagrangian(self, system: System, q: Array, q1: Array, h: Array) -> Array:
-        return mean([rho.discrete_lagrangian(system, q, q1, h) for rho in self._maps()])
+        return average([rho.discrete_lagrangian(system, q, q1, h) for rho in self._maps()])
 
     def deformed_constraint(self, system: System, q: Array, v: Array, h: Array) -> Array:
         """phi_d(q_{k-1}, q_k) with q_{k-1} = q - h v: JS (88)."""

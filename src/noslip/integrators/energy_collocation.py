@@ -1,4 +1,4 @@
-"""Energy-preserving collocation on D* (Cohen and Hairer), of order 2 s with s stages.
+"""Energy-preserving collocation on D* (Cohen, Hairer 2011), of order 2 s with s stages.
 
 For dz/dt = Pi dH, (9) of CFHM, Gauss nodes c_j with weights b_j and Lagrange polynomials l_j: a polynomial
 u of degree s with u(0) = z and, K_j being its slope at c_j,

@@ -28,13 +28,9 @@ from dataclasses import dataclass
 from jax import Array
 
 from noslip.integrators.base import require_interval
-from noslip.integrators.families.generating_functions import (
-    Generating,
-    VelocityState,
-    needs_projectors,
-    project,
-)
-from noslip.integrators.families.lagrange_dalembert import mean
+from noslip.integrators.families.generating_functions import Generating, needs_projectors, project
+from noslip.integrators.families.states import VelocityState
+from noslip.numerics.sums import average
 from noslip.system import System
 
 
@@ -97,4 +93,4 @@ class GeneratingFunction(Generating):
         late = sum(self.alphas) / len(self.alphas)
         if self.projected:
             v = project(system, q.value, v)
-        return VelocityState(state.t.plus(h), q, v, mean(lam), t + late * h)
+        return VelocityState(state.t.plus(h), q, v, average(lam), t + late * h)

@@ -28,12 +28,8 @@ from dataclasses import dataclass
 from jax import Array
 
 from noslip.integrators.base import require_interval
-from noslip.integrators.families.generating_functions import (
-    Generating,
-    VelocityState,
-    needs_projectors,
-    project,
-)
+from noslip.integrators.families.generating_functions import Generating, needs_projectors, project
+from noslip.integrators.families.states import VelocityState
 from noslip.numerics.linear import spd_solve
 from noslip.system import System
 
@@ -60,6 +56,10 @@ class GeometricNonholonomic(Generating):
     @property
     def order(self) -> int:
         return 2 if self.reading == "reflection" and self.alpha == 0.5 else 1
+
+    @property
+    def remembers_reaction(self) -> bool:
+        return SHARE[self.reading] < 1
 
     @classmethod
     def variants(cls) -> tuple[GeometricNonholonomic, ...]:

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 
 from jax import Array
 
-from noslip.integrators.base import require_one_of
+from noslip.integrators.base import replaced, require_one_of
 from noslip.integrators.families.chaplygin import HamiltonizedState, OnHamiltonizedBase
-from noslip.numerics.pytrees import replaced
 from noslip.system import System
 
 TIME_RULES = ("trapezoid", "simpson")

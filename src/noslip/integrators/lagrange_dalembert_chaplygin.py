@@ -34,7 +34,8 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 from jax import Array
 
-from noslip.integrators.families.lagrange_dalembert import LagrangeDAlembert, Unknown, VelocityState
+from noslip.integrators.families.lagrange_dalembert import LagrangeDAlembert
+from noslip.integrators.families.states import Unknown, VelocityState
 from noslip.system import System
 
 SLOPES = ("previous", "next")
@@ -58,7 +59,7 @@ class LagrangeDAlembertChaplygin(LagrangeDAlembert):
     def variants(cls) -> tuple[LagrangeDAlembertChaplygin, ...]:
         return cls("previous"), cls("next")
 
-    def drift(self, v: Array, v1: Array, h: Array) -> Array:
+    def displacement(self, v: Array, v1: Array, h: Array) -> Array:
         return h * v
 
     def multiplier_delay(self, h: Array) -> Array:

@@ -1,4 +1,4 @@
-"""SPARK with Lobatto IIIA for the positions and IIIB for the momenta (Jay), s = 2, 3 or 4 stages.
+"""SPARK with Lobatto IIIA for the positions and IIIB for the momenta (Jay 2003), s = 2, 3 or 4 stages.
 
 With nodes c, weights b, matrices A of IIIA and B of IIIB, P_i = dL/dv(Q_i, V_i) and forces
 F_j = dL/dq(Q_j, V_j) + mu(Q_j)^T lam_j + force:
@@ -21,10 +21,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from noslip.integrators.base import Integrator, Observation, Sum, require_one_of
-from noslip.integrators.families.lagrange_dalembert import VelocityState, kinetic_scale
+from noslip.integrators.base import Integrator, Observation, pytree, require_one_of
+from noslip.integrators.families.states import VelocityState, kinetic_scale
 from noslip.numerics.collocation import Lobatto, lobatto
-from noslip.numerics.pytrees import pytree
 from noslip.system import System
 
 
@@ -62,7 +61,7 @@ class LobattoSpark(Integrator):
         return lobatto(self.stages)
 
     def init(self, system: System, q: Array, v: Array, t: Array, h: Array) -> VelocityState:
-        return VelocityState(Sum.start(t), Sum.start(q), Sum.start(v), system.multipliers(q, v, t), t)
+        return VelocityState.start(system, q, v, t)
 
     def guess(self, system: System, state: VelocityState, h: Array) -> Stages:
         q, v, t = state.q.value, state.v.value, state.t.value

@@ -1,7 +1,7 @@
 """Symmetric projection of a method on D* onto the level set of the energy and all declared first integrals.
 
 With g(z) the energy and the integrals as functions on D*, B = dg(z), B' = dg(z'), and Phi the base method,
-a step of Hairer's symmetric projection (Norton et al. 2015, cited by CFHM, has its theory) is
+a step of the symmetric projection of Hairer 2000 (Norton et al. 2015, cited by CFHM, has its theory) is
 
     z~ = z + B^T mu,      z~' = Phi(z~),      z' = z~' + B'^T mu,      g(z') = g at the start
 
@@ -19,22 +19,21 @@ differences of integrals below their noise count as zero, as in `DiscreteGradien
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import jax.numpy as jnp
 from jax import Array
 
-from noslip.integrators.base import Integrator, Observation
 from noslip.integrators.discrete_gradient import DiscreteGradient
 from noslip.integrators.families import projection as level
 from noslip.integrators.families.bracket import EXTRAPOLATION, PAST, OnDStar
-from noslip.integrators.families.projection import DEPENDENT, ProjectedState, Unknown
+from noslip.integrators.families.built_on import BuiltOn
+from noslip.integrators.families.projection import DEPENDENT, ProjectedState, ProjectedUnknown
 from noslip.numerics.discrete_gradients import soft
 from noslip.system import System
 
 
 @dataclass(frozen=True)
-class Projected(Integrator):
+class Projected(BuiltOn):
     """Symmetric projection onto energy and first integrals; keeps constraint, order and reversibility."""
 
     base: OnDStar = field(default_factory=DiscreteGradient)
@@ -58,7 +57,7 @@ class Projected(Integrator):
     def applies_to(self, system: System) -> str | None:
         if system.force is not None:
             return "a projection needs quantities that stay constant, but this system has a `force`"
-        return self.base.applies_to(system)
+        return super().applies_to(system)
 
     def init(self, system: System, q: Array, v: Array, t: Array, h: Array) -> ProjectedState:
         state = self.base.init(system, q, v, t, h)
@@ -68,18 +67,22 @@ class Projected(Integrator):
         extra = jnp.broadcast_to(jnp.concatenate([jnp.zeros_like(targets), d]), (PAST, targets.size + d.size))
         return level.completed(bracket, state, targets, extra)
 
-    def guess(self, system: System, state: ProjectedState, h: Array) -> Unknown:
+    def guess(self, system: System, state: ProjectedState, h: Array) -> ProjectedUnknown:
         extra = jnp.asarray(EXTRAPOLATION) @ state.extra
         k = state.targets.size
-        return Unknown(self.base.guess(system, state, h), extra[:k], extra[k:])
+        return ProjectedUnknown(self.base.guess(system, state, h), extra[:k], extra[k:])
 
-    def scale(self, system: System, state: ProjectedState, guess: Unknown, h: Array) -> Unknown:
+    def scale(
+        self, system: System, state: ProjectedState, guess: ProjectedUnknown, h: Array
+    ) -> ProjectedUnknown:
         # mu is judged by what it does to e: along dependent integrals it is noise without an effect
         size = jnp.sqrt(jnp.sum(state.scale**2)) / DEPENDENT
         x = self.base.scale(system, state, guess.x, h)
-        return Unknown(x, jnp.broadcast_to(size, guess.mu.shape), state.scale)
+        return ProjectedUnknown(x, jnp.broadcast_to(size, guess.mu.shape), state.scale)
 
-    def fixed_point(self, system: System, state: ProjectedState, x: Unknown, h: Array) -> Unknown:
+    def fixed_point(
+        self, system: System, state: ProjectedState, x: ProjectedUnknown, h: Array
+    ) -> ProjectedUnknown:
         bracket, z = self.base.bracket(system, state.signs, h), state.z
         shift = x.mu @ state.normals
         new = self.base.fixed_point(system, level.displaced(bracket, state, shift), x.x, h)
@@ -88,12 +91,9 @@ class Projected(Integrator):
         defect = (level.integrals(bracket, z + e) - state.targets) / state.sizes
         both = state.normals + B
         mu = level.minimum_norm(both @ both.T / 2, x.mu, soft(defect, state.levels))
-        return Unknown(new, mu, e + (mu - x.mu) @ both)
+        return ProjectedUnknown(new, mu, e + (mu - x.mu) @ both)
 
-    def update(self, system: System, state: ProjectedState, x: Unknown, h: Array) -> ProjectedState:
+    def update(self, system: System, state: ProjectedState, x: ProjectedUnknown, h: Array) -> ProjectedState:
         moved = self.base.moved(system, state, x.x, x.e, jnp.zeros(()), h)
         extra = jnp.concatenate([jnp.concatenate([x.mu, x.e])[None], state.extra[:-1]])
         return level.completed(self.base.bracket(system, moved.signs, h), moved, state.targets, extra)
-
-    def observe(self, state: Any) -> Observation:
-        return self.base.observe(state)

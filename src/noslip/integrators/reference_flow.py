@@ -1,8 +1,8 @@
 """The motion itself, to round-off: dq/dt = v, dv/dt = acceleration(q, v, t), JS (22).
 
-An adaptive Taylor method (heyoka) lands on t0 + k h; without heyoka, SciPy's DOP853 at its tightest
-tolerance stands in, good to about 1e-12. `run.backend` says which. Driven by the host, so it can be
-neither traced nor composed; h only sets the times at which the motion is observed.
+An adaptive Taylor method (heyoka, Biscani, Izzo 2021) lands on t0 + k h; without heyoka, SciPy's DOP853 at
+its tightest tolerance stands in, good to about 1e-12. `run.backend` says which. Driven by the host, so it
+can be neither traced nor composed; h only sets the times at which the motion is observed.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ class ReferenceFlow(Integrator):
     preserves = frozenset({"constraint", "energy", "first_integrals", "reversible"})
     reference = "JS (22); Biscani, Izzo 2021"
     exact = True
+    host_driven = True
 
     def init(self, system: System, q: Array, v: Array, t: Array, h: Array) -> PhaseState:
         return PhaseState(Sum.start(t), Sum.start(q), Sum.start(v))

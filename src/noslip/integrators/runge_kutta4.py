@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from jax import Array
 
-from noslip.integrators.base import Integrator, Observation, Sum
-from noslip.numerics.pytrees import pytree
+from noslip.integrators.base import Integrator, Observation, Sum, pytree
 from noslip.system import System
 
 

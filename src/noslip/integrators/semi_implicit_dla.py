@@ -1,4 +1,4 @@
-"""SI-DLA, the semi-implicit discrete Lagrange-d'Alembert method of McLachlan and Perlmutter.
+"""SI-DLA, the semi-implicit discrete Lagrange-d'Alembert method of McLachlan, Perlmutter 2006.
 
 L_d(q0, q1) = (h/2) (L(q0, w) + L(q1, w)) with w = (q1 - q0) / h, constraint at the midpoint; the state
 is (midpoint, w). In these variables, for (q, v) -> (q1, v1):
@@ -9,7 +9,8 @@ is (midpoint, w). In these variables, for (q, v) -> (q1, v1):
     phi(q1, v1) = 0
 
 For constant M: v1 = v + h M^-1 (F(qm) + mu(qm)^T lam), so that only the constraint is implicit.
-CFHM section 4.1.3 compares with this method as SI-DLA.
+CFHM section 4.1.3 compares with this method as SI-DLA. The unknowns are d = v1 - v and lam, which is a
+force and acts at qm, half a step before q1.
 """
 
 from __future__ import annotations
@@ -18,23 +19,29 @@ from dataclasses import dataclass
 
 from jax import Array
 
-from noslip.integrators.families.lagrange_dalembert import LagrangeDAlembert, Unknown, VelocityState
+from noslip.integrators.base import Integrator, Observation, Sum
+from noslip.integrators.families.states import Unknown, VelocityState, kinetic_scale
 from noslip.system import System
 
 
 @dataclass(frozen=True)
-class SemiImplicitDLA(LagrangeDAlembert):
+class SemiImplicitDLA(Integrator):
     """McLachlan-Perlmutter's SI-DLA at the midpoints: stays on D, order 2, self-adjoint."""
 
     order = 2
     preserves = frozenset({"constraint", "reversible"})
     reference = "McLachlan, Perlmutter 2006; CFHM section 4.1.3"
 
-    def drift(self, v: Array, v1: Array, h: Array) -> Array:
-        return h / 2 * (v + v1)
+    def init(self, system: System, q: Array, v: Array, t: Array, h: Array) -> VelocityState:
+        lam = system.multipliers(q, v, t)
+        return VelocityState(Sum.start(t), Sum.start(q), Sum.start(v), lam, lam_t=t)
 
-    def multiplier_delay(self, h: Array) -> Array:
-        return h / 2
+    def guess(self, system: System, state: VelocityState, h: Array) -> Unknown:
+        q, v, t = state.q.value, state.v.value, state.t.value
+        return Unknown(d=h * system.acceleration(q, v, t), lam=system.multipliers(q, v, t))
+
+    def scale(self, system: System, state: VelocityState, guess: Unknown, h: Array) -> Unknown:
+        return kinetic_scale(system, state.q.value, state.v.value, guess.d, h)
 
     def residual(self, system: System, state: VelocityState, x: Unknown, h: Array) -> Unknown:
         q, v = state.q.value, state.v.value
@@ -48,3 +55,11 @@ class SemiImplicitDLA(LagrangeDAlembert):
         f1 = system.dL_dq(qm, v1) + system.applied_force(qm, v1, tm)
         reaction = system.mu(qm, (v + v1) / 2).T @ x.lam
         return Unknown(p1 - p - h * ((f0 + f1) / 2 + reaction), system.phi(q1, v1))
+
+    def update(self, system: System, state: VelocityState, x: Unknown, h: Array) -> VelocityState:
+        t, v = state.t.plus(h), state.v.plus(x.d)
+        q = state.q.plus(h / 2 * (state.v.value + v.value))
+        return VelocityState(t, q, v, x.lam, lam_t=t.value - h / 2)
+
+    def observe(self, state: VelocityState) -> Observation:
+        return Observation(state.t.value, state.q.value, state.v.value, state.lam, state.lam_t)

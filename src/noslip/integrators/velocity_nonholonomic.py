@@ -26,14 +26,15 @@ import jax.numpy as jnp
 from jax import Array
 
 from noslip.geometry.finite_difference_map import FiniteDifferenceMap
-from noslip.integrators.families import lagrange_dalembert as lda
-from noslip.integrators.families.lagrange_dalembert import Unknown, VelocityState
+from noslip.integrators.families import finite_difference_maps as maps
+from noslip.integrators.families.lagrange_dalembert import LagrangeDAlembert, forces_ignore_velocity
+from noslip.integrators.families.states import Unknown, VelocityState
 from noslip.numerics.linear import spd_solve
 from noslip.system import System
 
 
 @dataclass(frozen=True)
-class VelocityNonholonomic(lda.MapMethod, lda.LagrangeDAlembert):
+class VelocityNonholonomic(maps.MapMethod, LagrangeDAlembert):
     """JS definition 5.6 at redefined nodes: stays on D; order 2 for beta = 1/2, else 1."""
 
     beta: float = 0.5
@@ -53,7 +54,7 @@ class VelocityNonholonomic(lda.MapMethod, lda.LagrangeDAlembert):
     def variants(cls) -> tuple[VelocityNonholonomic, ...]:
         return cls(0.5), cls(0.0), cls(0.3), cls(1.0)
 
-    def drift(self, v: Array, v1: Array, h: Array) -> Array:
+    def displacement(self, v: Array, v1: Array, h: Array) -> Array:
         return h * ((1 - self.beta) * v + self.beta * v1)
 
     def multiplier_delay(self, h: Array) -> Array:
@@ -61,11 +62,11 @@ class VelocityNonholonomic(lda.MapMethod, lda.LagrangeDAlembert):
 
     def init(self, system: System, q: Array, v: Array, t: Array, h: Array) -> VelocityState:
         state = super().init(system, q, v, t, h)
-        return state if self.rho is None else lda.mapped_init(self.rho, system, state, h)
+        return state if self.rho is None else maps.mapped_init(self.rho, system, state, h)
 
     def residual(self, system: System, state: Any, x: Unknown, h: Array) -> Unknown:
         if self.rho is not None:
-            return lda.mapped_residual(self.rho, system, state, x, h)
+            return maps.mapped_residual(self.rho, system, state, x, h)
         beta, t = self.beta, state.t.value
         q, v = state.q.value, state.v.value
         v1 = v + x.d
@@ -81,12 +82,12 @@ class VelocityNonholonomic(lda.MapMethod, lda.LagrangeDAlembert):
 
     def update(self, system: System, state: Any, x: Unknown, h: Array) -> VelocityState:
         if self.rho is not None:
-            return lda.mapped_update(self.rho, system, state, x, h)
+            return maps.mapped_update(self.rho, system, state, x, h)
         return super().update(system, state, x, h)
 
     def is_explicit(self, system: System) -> bool:
         linear = system.kind != "nonlinear" and self.beta == 0 and self.rho is None
-        return linear and lda.forces_ignore_velocity(system)
+        return linear and forces_ignore_velocity(system)
 
     def step(self, system: System, state: VelocityState, h: Array) -> VelocityState:
         """JS (71)-(72): beta = 0 where dL/dq(q1, v1) does not contain v1."""

@@ -1,7 +1,7 @@
 """Coefficients of symmetric compositions: the parts gamma_i of a step, gamma_i = gamma_{s+1-i}, with sum 1.
 
-suzuki4 has 5 parts: gamma = 1 / (4 - 4^(1/3)) twice on each side of 1 - 4 gamma (Suzuki, Phys. Lett. A 146,
-1990). kahan_li6 and kahan_li8 have 9 and 17 (Kahan and Li, Math. Comp. 66, 1997).
+suzuki4 has 5 parts: gamma = 1 / (4 - 4^(1/3)) twice on each side of 1 - 4 gamma (Suzuki 1990).
+kahan_li6 and kahan_li8 have 9 and 17 (Kahan, Li 1997).
 """
 
 import numpy as np

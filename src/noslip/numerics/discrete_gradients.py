@@ -8,12 +8,14 @@ gradient (10b). Here H(x) is replaced by an anchor E that a caller carries along
 so that gbar . d = H(x') - E whatever rounding or quadrature did to g. The quotient loses its digits where
 d is small; what it then consists of, noise of size eps S, is cut off by a soft threshold (`noise`).
 
-- gonzalez (12): g = gradient at the middle. Its numerator is of third order in d; by Simpson's rule
+- gonzalez (12), Gonzalez 1996: g = gradient at the middle. Its numerator is of third order in d; by
+  Simpson's rule
       H(x') - H(x) - g . d = (g0 + g1 - 2 g) . d / 6 + rest
   of which the first part has all its digits and only the rest, of fifth order, goes through the threshold.
-- mean_value (11): Gauss's rule for the mean of the gradient; the quadrature defect goes into the quotient.
-- coordinate_increment (13): component i is the mean of dH/dx_i while x_i alone moves, so that x_i' = x_i
-  needs no case of its own.
+- mean_value (11), Harten et al. 1983: Gauss's rule for the mean of the gradient; the quadrature defect goes
+  into the quotient. Methods from it are those of McLachlan et al. 1999.
+- coordinate_increment (13), Itoh, Abe 1988: component i is the mean of dH/dx_i while x_i alone moves, so
+  that x_i' = x_i needs no case of its own.
 - symmetrized_coordinate_increment: the mean of (13) and of (13) with x and x' exchanged.
 """
 

@@ -1,4 +1,4 @@
-"""Sums that keep a long run exact."""
+"""Sums that keep a long run exact, and averages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from noslip.numerics.pytrees import pytree
 
 @pytree
 class Sum:
-    """A running sum that remembers what rounding cut off (Moeller, Kahan)."""
+    """A running sum that remembers what rounding cut off (Moeller 1965; Kahan 1965)."""
 
     value: Array
     low: Array
@@ -26,3 +26,8 @@ class Sum:
         s = self.value + y
         back = s - self.value
         return Sum(s, (self.value - (s - back)) + (y - back))
+
+
+def average(values: list[Array]) -> Array:
+    """Of the nodes or maps that a method averages over."""
+    return sum(values[1:], values[0]) / len(values)

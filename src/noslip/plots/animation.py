@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from noslip.files import replacing
 from noslip.plots.trajectory import COLOURS, plane, require_matplotlib
 
 if TYPE_CHECKING:
@@ -44,12 +45,8 @@ def animate(
     picture = picture or catalogue_picture(run)
     i, j = plane(run)
     bodies = [picture(x, run.info.parameters) if picture else () for x in q]
-    partial = path.with_name(f".part-{path.name}")
-    try:
-        _film(writer, partial, run, times, bodies, (i, j))
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with replacing(path) as part:
+        _film(writer, part, run, times, bodies, (i, j))
 
 
 def catalogue_picture(run: Trajectory) -> Picture | None:

@@ -34,7 +34,7 @@ def trajectory_runner(
     pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float, h: float, backend: str = "auto"
 ) -> TrajectoryRunner[Any]:
     """One trajectory: native code, XLA's, or the host's where the method is a flow and has no step."""
-    if pairing.integrator.exact:
+    if pairing.integrator.host_driven:
         return ReferenceTrajectory(pairing, q, v, t, h)
     return _compiled_or_xla(
         lambda: NativeTrajectory(pairing, q, v, t, h),
@@ -46,7 +46,7 @@ def trajectory_runner(
 
 def members_runner(member: Member, inputs: MemberInputs, backend: str, threads: int | None) -> MembersRunner:
     """Many members: a kernel on a GPU where JAX has one, lanes of native code, or XLA's vmap."""
-    if member.integrator.exact:
+    if member.integrator.host_driven:
         name = type(member.integrator).__name__
         raise ValueError(f"{name} runs one trajectory at a time; call simulate for each member")
     has_gpu = jax.default_backend() == "gpu"

@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 
 from noslip.engine.program import cached_with_refusals
-from noslip.engine.translate.lower import translate
+from noslip.engine.translate import translate
 from noslip.integrators.solve import Status
 from noslip.numerics.pytrees import PyTree, anatomy
 from noslip.run.many_xla import OVER_MEMBERS, SHARED, XlaMembers, in_shares

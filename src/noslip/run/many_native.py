@@ -13,7 +13,7 @@ import numpy as np
 from noslip.engine.backends import native
 from noslip.engine.memory import Table
 from noslip.engine.program import cached_with_refusals
-from noslip.engine.translate.lower import translate
+from noslip.engine.translate import translate
 from noslip.numerics.pytrees import PyTree, anatomy
 from noslip.run.member import Member, MemberInputs, MemberRow, MemberState
 from noslip.run.programs import Fixed, Shapes, programs_of, require_native

@@ -11,7 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from noslip.engine.backends.heyoka_expressions import NotExpressible, vector_field
+from noslip.engine.backends.heyoka_expressions import heyoka_expressions
+from noslip.engine.program import CannotTranslate
+from noslip.engine.translate import translate
 from noslip.integrators.solve import Status
 from noslip.numerics.pytrees import anatomy
 from noslip.run import step as steps
@@ -121,9 +123,22 @@ def _flow(system: System) -> tuple[Any, str]:
     if importlib.util.find_spec("heyoka") is not None:
         try:
             return _taylor_flow(system), "heyoka"
-        except NotExpressible:
+        except CannotTranslate:
             pass  # the backend of the result says so
     return _runge_kutta_flow(system), "scipy DOP853"
+
+
+def vector_field(system: System) -> list[tuple[Any, Any]]:
+    """heyoka's variables (q, then v) and their time derivatives; the parameters are its par[i], in order."""
+    import heyoka as hy
+
+    q, v = ([hy.expression(f"{x}{i}") for i in range(system.n)] for x in "qv")
+    shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(np.shape(leaf), float), system)
+    x, t = jax.ShapeDtypeStruct((system.n,), float), jax.ShapeDtypeStruct((), float)
+    program = translate(lambda s, at: s.acceleration(*at), shapes, (x, x, t), expand=False)
+    pars = [hy.par[k] for k in range(program.fixed)]
+    slopes = [*v, *heyoka_expressions(program, [*pars, *q, *v, hy.time])]
+    return list(zip([*q, *v], slopes, strict=True))
 
 
 def _taylor_flow(system: System) -> Any:
@@ -132,12 +147,11 @@ def _taylor_flow(system: System) -> Any:
     leaves, *rest = anatomy(system)
     key = tuple(rest)
     if key not in _compiled:
-        variables, rhs = vector_field(hy, system)
-        pairs = list(zip(variables, rhs, strict=True))
+        pairs = vector_field(system)
         _compiled[key] = hy.taylor_adaptive(pairs, [0.0] * len(pairs), compact_mode=True, high_accuracy=True)
     solver = copy.deepcopy(_compiled[key])
-    if leaves:
-        solver.pars[:] = np.concatenate([np.ravel(np.asarray(leaf, dtype=float)) for leaf in leaves])
+    values = [x for leaf in leaves for x in np.ravel(np.asarray(leaf, dtype=float))]
+    solver.pars[:] = values[: len(solver.pars)]  # heyoka keeps none after the last that is used
 
     def flow(state: np.ndarray, times: list[float]) -> tuple[np.ndarray, int]:
         solver.time, solver.state[:] = times[0], state

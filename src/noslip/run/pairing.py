@@ -42,8 +42,7 @@ class Pairing:
     @functools.cached_property
     def is_implicit(self) -> bool:
         """Whether a step solves equations that are given as a residual."""
-        has_residual = type(self.integrator).residual is not Integrator.residual
-        return has_residual and not self.integrator.is_explicit(self.system)
+        return self.integrator.defines("residual") and not self.integrator.is_explicit(self.system)
 
     @functools.cached_property
     def programs(self) -> StepPrograms:

@@ -12,7 +12,7 @@ from jax import Array
 from noslip.engine.backends import native
 from noslip.engine.memory import Table
 from noslip.engine.program import CannotTranslate, TooLarge, cached_with_refusals
-from noslip.engine.translate.lower import translate
+from noslip.engine.translate import translate
 from noslip.integrators.base import Integrator
 from noslip.integrators.solve import without_derivatives
 from noslip.run import step as steps

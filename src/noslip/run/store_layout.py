@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
-import os
 import re
 import shutil
 from pathlib import Path
@@ -17,6 +16,7 @@ import numpy as np
 from jax import Array
 
 from noslip.engine.memory import Table
+from noslip.files import beside
 from noslip.numerics.pytrees import PyTree
 from noslip.run.member import MemberGroup
 from noslip.run.plan import Arrays, Plan
@@ -52,7 +52,7 @@ def begin(plan: Plan, group: MemberGroup, folder: Path, chunk: int | None) -> st
         large = CHUNK_BYTES * (64 if probe.backend == "gpu" else 1)  # a GPU wants many members at once
         fitting = large // max(8 * states, per_row * min(len(plan.saved_steps), 64))
         size = min(group.count, chunk or max(256, fitting // 256 * 256))
-        partial = folder.with_name(f".{folder.name}.part-{os.getpid()}")
+        partial = beside(folder)
         try:
             _make(partial, plan, group, size, rows, plan.summary(probe), states, call)
             partial.rename(folder)

@@ -27,7 +27,7 @@ def silent(items: Sequence[T], what: str) -> Iterable[T]:
 
 
 @dataclass(frozen=True)
-class Row:
+class StudyRow:
     """One number of a paper, ours beside it, and whether they agree.
 
     `spread` is the relative change that `ours` may show on another machine; None where only the verdict is
@@ -58,21 +58,23 @@ class Row:
 
 def number(
     quantity: str, paper: float, ours: float, *, within: float, reason: str = "", spread: float | None = 1e-4
-) -> Row:
+) -> StudyRow:
     """A row for a number that the paper prints: it agrees if the difference is at most `within`."""
-    return Row(quantity, f"{paper:g}", float(ours), abs(ours - paper) <= within, reason, spread)
+    return StudyRow(quantity, f"{paper:g}", float(ours), abs(ours - paper) <= within, reason, spread)
 
 
 def claim(
     quantity: str, paper: str, ours: float, holds: bool, reason: str = "", spread: float | None = 1e-4
-) -> Row:
+) -> StudyRow:
     """A row for words of the paper: `holds` says whether our number bears them out."""
-    return Row(quantity, paper, float(ours), bool(holds), reason, spread)
+    return StudyRow(quantity, paper, float(ours), bool(holds), reason, spread)
 
 
-def round_off(quantity: str, paper: str, ours: float, *, bound: float = ROUND_OFF, reason: str = "") -> Row:
+def round_off(
+    quantity: str, paper: str, ours: float, *, bound: float = ROUND_OFF, reason: str = ""
+) -> StudyRow:
     """A row for what must vanish to round-off; how much of it remains depends on the machine."""
-    return Row(quantity, paper, float(ours), bool(ours <= bound), reason, None)
+    return StudyRow(quantity, paper, float(ours), bool(ours <= bound), reason, None)
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ class Study:
     """The outcome: what went in, a row for each number, and the panels of the figure."""
 
     inputs: Mapping[str, Any]
-    rows: tuple[Row, ...]
+    rows: tuple[StudyRow, ...]
     panels: tuple[Panel, ...]
 
     def __post_init__(self) -> None:

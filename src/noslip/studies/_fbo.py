@@ -18,7 +18,7 @@ from noslip.integrators.poincare_hamiltonized_del import PoincareHamiltonizedDEL
 from noslip.integrators.reduced_dla import ReducedDLA
 from noslip.plots.panels import Curve, Panel
 from noslip.simulate import simulate
-from noslip.studies._base import Row, claim, round_off
+from noslip.studies._base import StudyRow, claim, round_off
 from noslip.trajectory import Trajectory
 
 
@@ -147,7 +147,7 @@ def largest(x: Any) -> float:
 
 
 # ---- rows -------------------------------------------------------------------------------------------
-def of_order(quantity: str, exponent: int, ours: float, reason: str = "") -> Row:
+def of_order(quantity: str, exponent: int, ours: float, reason: str = "") -> StudyRow:
     """A row for "of order 10^k": from that power of ten up to the next."""
     holds = 10.0**exponent <= ours < 10.0 ** (exponent + 1)
     return claim(quantity, f"order 1e{exponent}", ours, holds, reason)
@@ -155,7 +155,7 @@ def of_order(quantity: str, exponent: int, ours: float, reason: str = "") -> Row
 
 def constraint_rows(
     figure: int, letter: str, found: Mapping[str, Measured], orders: Mapping[str, int]
-) -> list[Row]:
+) -> list[StudyRow]:
     """Of figures 3, 7 and 10: as footnote 7 says it was done, and in the reading that has these sizes."""
     rows = []
     for name, k in orders.items():

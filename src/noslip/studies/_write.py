@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from noslip.files import replacing
 from noslip.plots import panels
 from noslip.run.record import jsonable, versions
 from noslip.studies._base import Study, title
@@ -68,10 +69,6 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 
 def _whole(path: Path, write_to: Callable[[Path], Any]) -> Path:
-    partial = path.with_name(f".part-{path.name}")
-    try:
-        write_to(partial)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with replacing(path) as part:
+        write_to(part)
     return path

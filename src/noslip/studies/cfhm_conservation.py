@@ -11,7 +11,7 @@ import numpy as np
 
 from noslip.plots.panels import Curve, Panel
 from noslip.simulate import simulate
-from noslip.studies._base import Row, Study, Track, claim, round_off
+from noslip.studies._base import Study, StudyRow, Track, claim, round_off
 from noslip.studies._quartic import ENERGY_PRESERVING, METHODS, SEED, random_states
 from noslip.systems import quartic
 
@@ -22,7 +22,7 @@ H = 0.1
 def run(full: bool, track: Track) -> Study:
     t_end = 1e4 if full else 500.0
     system, (q0s, v0s) = quartic.system(), random_states(1)
-    rows: list[Row] = []
+    rows: list[StudyRow] = []
     constraint, energy = [], []
     for name, method in track(list(METHODS.items()), "five methods"):
         steps = round(t_end / H)

@@ -18,7 +18,7 @@ from noslip.integrators.full_space_discrete_gradient import FullSpaceDiscreteGra
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
 from noslip.plots.panels import Curve, Panel
 from noslip.simulate import simulate
-from noslip.studies._base import Row, Study, Track, claim, round_off
+from noslip.studies._base import Study, StudyRow, Track, claim, round_off
 from noslip.systems import gearbox
 from noslip.trajectory import Trajectory
 
@@ -56,7 +56,7 @@ def run(full: bool, track: Track) -> Study:
     dla = runs["SI-DLA"]
     rate = float(np.polyfit(dla.t, np.log(dla.energy), 1)[0])
     early, late = (float(np.max(part)) for part in np.array_split(constraint["SI-DLA"], 2))
-    rows: list[Row] = [
+    rows: list[StudyRow] = [
         round_off(
             "GONZALEZ-R: largest relative energy error", "machine precision", np.max(energy["GONZALEZ-R"])
         ),

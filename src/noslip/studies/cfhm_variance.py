@@ -4,23 +4,31 @@ The paper compares var(H(t) - H(0)) / h^4 with the line 1e-4 t. That line is the
 offset + slope t, where the offset, the bounded oscillation of the energy error, is larger than the
 growth up to t = 1000. Slope and offset are fitted here to 200 random states of energy 3.06 (seed 0), for
 h = 0.1, and the power of h comes from a second ensemble with h = 0.2. See the errata of CFHM, 19. The full
-form fits them to 10^4 states drawn on the energy shell as well, which gives them error bars.
+form fits them to 10^4 states drawn on the energy shell as well, which gives them error bars; `measure` does
+that with as many states as one likes, and `noslip bench variance` tells how long it takes.
 """
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
-from noslip.bench.variance import BATCHES, measure
-from noslip.ensembles import ensemble
+from noslip.ensembles import Observable, ensemble
+from noslip.markdown import table
 from noslip.plots.panels import Curve, Panel
-from noslip.studies._base import Row, Study, Track, claim, number, round_off
+from noslip.sampling import Ball, on_energy_shell
+from noslip.studies._base import Study, StudyRow, Track, claim, number, round_off
 from noslip.studies._quartic import ENERGY_PRESERVING, METHODS, SEED, random_states
 from noslip.systems import quartic
 
 PAPER = "CFHM"
 MEMBERS, MANY, H, COARSE = 200, 10**4, 0.1, 0.2
 EARLY = 50.0  # the fit leaves out the time in which the errors are not yet spread over the oscillation
+TRANSIENT, SAVES, BATCHES = 100.0, 40, 50  # of `measure`; batches of members share nothing
+MEASURED = ("SI-DLA", "I-DLA", "SPARK", "GONZALEZ")
 RANDOM = 0.2  # relative change of a fitted number that another machine may show: the motion is chaotic
 
 
@@ -33,7 +41,7 @@ def run(full: bool, track: Track) -> Study:
         many = ensemble(system, METHODS[name], *states, step_size=h, t_end=t_end, save_every=every)
         return many.t, np.var(many.energy - many.energy[:, :1], axis=0)
 
-    rows: list[Row] = [number("initial conditions", 200, len(states[0]), within=0)]
+    rows: list[StudyRow] = [number("initial conditions", 200, len(states[0]), within=0)]
     curves, variances = [], {}
     for name in track(list(METHODS), f"{MEMBERS} runs by each method"):
         t, var = variance(name, H)
@@ -44,7 +52,7 @@ def run(full: bool, track: Track) -> Study:
                 round_off(f"{name}: largest variance", "zero up to round-off", np.max(var), bound=1e-26)
             )
             continue
-        slope, offset = np.polyfit(t[t >= EARLY], var[t >= EARLY] / H**4, 1)
+        slope, offset = _line(t, var, H, EARLY)
         rows += [
             claim(
                 f"{name}: slope of the variance / h^4",
@@ -82,7 +90,7 @@ def run(full: bool, track: Track) -> Study:
     )
 
 
-def _with_error_bars() -> list[Row]:
+def _with_error_bars() -> list[StudyRow]:
     rows = []
     for found in measure(MANY, methods=("SI-DLA", "I-DLA"), step_size=H)["rows"]:
         for what, paper, holds in (
@@ -93,3 +101,71 @@ def _with_error_bars() -> list[Row]:
             quantity = f"{found['method']}: {what} of the variance / h^4, {MANY} members"
             rows.append(claim(quantity, paper, found[what], holds, error, RANDOM))
     return rows
+
+
+def _line(t: np.ndarray, variance: np.ndarray, h: float, after: float) -> tuple[float, float]:
+    """Slope and offset of the variance / h^4, by least squares through the times after `after`."""
+    slope, offset = np.polyfit(t[t >= after], variance[t >= after] / h**4, 1)
+    return float(slope), float(offset)
+
+
+def measure(
+    members: int,
+    show: Callable[[dict[str, Any]], None] = lambda row: None,
+    *,
+    step_size: float = H,
+    t_end: float = 1000.0,
+    methods: tuple[str, ...] = MEASURED,
+    backend: str = "auto",
+    seed: int = SEED,
+) -> dict[str, Any]:
+    """Slope and offset of each method from random states on the shell H = 3.06, with their standard errors,
+    and the seconds of sampling and of the ensemble."""
+    system = quartic.system()
+    began = time.perf_counter()
+    region = Ball(np.zeros(system.n), np.sqrt(2 * quartic.ENERGY))  # V >= |q|^2 / 2
+    q, v = on_energy_shell(system, quartic.ENERGY, members, region=region, seed=seed)
+    sampling = time.perf_counter() - began
+    steps = round(t_end / step_size)
+    rows: list[dict[str, Any]] = []
+    for name in methods:
+        began = time.perf_counter()
+        run = ensemble(
+            system, METHODS[name], q, v, step_size=step_size, steps=steps, save_every=steps // SAVES,
+            observables={"drift": Observable("energy_error", ("max",))}, backend=backend, throw=False,
+        )  # fmt: skip
+        seconds = time.perf_counter() - began
+        row = {"method": name, "members": members, "seconds": seconds, "backend": run.backend}
+        row |= {"failed": int(np.sum(run.status != 0)), "steps per second": members * steps / seconds}
+        rows.append(row | fit(run.t, run.energy, step_size))
+        show(rows[-1])
+    return {"sampling seconds": sampling, "rows": rows, "step size": step_size, "t_end": t_end, "seed": seed}
+
+
+def fit(t: np.ndarray, energy: np.ndarray, h: float) -> dict[str, float]:
+    """The line through var(H(t) - H(0)) / h^4, from all members, and its errors from batches."""
+    change = (energy - energy[:, :1])[np.all(np.isfinite(energy), axis=1)]
+
+    def line(part: np.ndarray) -> tuple[float, float]:
+        return _line(t, np.var(part, axis=0, ddof=1), h, TRANSIENT)
+
+    batches = np.array([line(part) for part in np.array_split(change, min(BATCHES, len(change) // 4))])
+    errors = np.std(batches, axis=0, ddof=1) / np.sqrt(len(batches))
+    slope, offset = line(change)
+    return {
+        "slope": slope, "slope error": float(errors[0]), "offset": offset, "offset error": float(errors[1]),
+        "largest": float(np.max(np.abs(change))),
+    }  # fmt: skip
+
+
+def markdown(result: dict[str, Any]) -> str:
+    """The rows of `measure` as a table."""
+    head = ("method", "members", "slope of var(dH) / h^4", "offset", "largest dH", "failed", "seconds",
+            "backend")  # fmt: skip
+    rows = [
+        (row["method"], row["members"], f"{row['slope']:.3g} +- {row['slope error']:.1g}",
+         f"{row['offset']:.3g} +- {row['offset error']:.1g}", f"{row['largest']:.1e}", row["failed"],
+         f"{row['seconds']:.1f}", row["backend"])
+        for row in result["rows"]
+    ]  # fmt: skip
+    return table(head, rows)

@@ -37,7 +37,7 @@ from noslip.geometry.hamiltonization import Hamiltonization, hamiltonize
 from noslip.integrators.base import Integrator
 from noslip.numerics.linear import spd_solve
 from noslip.plots.panels import Curve, Panel
-from noslip.studies._base import Row, Study, Track, claim, number, round_off
+from noslip.studies._base import Study, StudyRow, Track, claim, number, round_off
 from noslip.studies._fbo import FROM_LEGENDRE, largest
 from noslip.symbolic import SymbolicHamiltonization, SymbolicSystem
 from noslip.system import System
@@ -74,7 +74,7 @@ VALUES = {x: X, y: -0.3, phi: 0.6, x.diff(): 0.7, y.diff(): -0.4, phi.diff(): 0.
 
 
 def run(full: bool, track: Track) -> Study:
-    rows: list[Row] = []
+    rows: list[StudyRow] = []
     curves: list[Curve] = []
     for name, (module, coordinate, printed) in track(list(EXAMPLES.items()), "the systems of the paper"):
         along, f, given = _found_along(module, coordinate)
@@ -127,7 +127,7 @@ def _found_along(module: ModuleType, coordinate: str) -> tuple[np.ndarray, ...]:
     return along, f, given
 
 
-def _row_of_the_measure(name: str, module: ModuleType, group: str, paper: str, reason: str = "") -> Row:
+def _row_of_the_measure(name: str, module: ModuleType, group: str, paper: str, reason: str = "") -> StudyRow:
     """Divergence of the reduced motion in (r, p) against the density f^(m - 1), f found."""
     reduced = hamiltonize(without_multiplier(module), group).reduced
     base = reduced.base_index
@@ -145,7 +145,7 @@ def _measure_defect(group: Group, system: System, r: Array, w: Array) -> Array:
     return divergence + (len(r) - 1) * jnp.dot(Hamiltonization(reduced).omega(r), w)
 
 
-def _rows_of_table_2(track: Track) -> list[Row]:
+def _rows_of_table_2(track: Track) -> list[StudyRow]:
     """RDLA on one system, which is enough to refute; the variational methods on all."""
 
     def defect(module: ModuleType, integrator: Integrator) -> float:
@@ -179,7 +179,7 @@ def _made(system: SymbolicSystem) -> SymbolicHamiltonization:
     return system.chaplygin().hamiltonization()
 
 
-def _rows_in_symbols() -> list[Row]:
+def _rows_in_symbols() -> list[StudyRow]:
     """f of all three; (30), (31), (51), (68) and what is printed wrongly."""
     particle, sine, knife = (_made(s) for s in (_particle(x), _particle(sp.sin(x)), _knife_edge()))
     (dx, dy), (Px, Py), E = particle.slopes, particle.momenta, particle.energy
@@ -232,7 +232,7 @@ def _difference(found: sp.Expr, printed: sp.Expr) -> float:
     return abs(float(difference.subs(rates).subs(VALUES).subs(others)))
 
 
-def _rows_of_section_3(particle: SymbolicHamiltonization) -> list[Row]:
+def _rows_of_section_3(particle: SymbolicHamiltonization) -> list[StudyRow]:
     """r' = rdot / f and P = dLc/dr' of the particle."""
     (dx, dy), (Px, Py) = particle.slopes, particle.momentum
     return [
@@ -275,7 +275,7 @@ def _defect(group: Group, system: System, r: Array, k: Array) -> Array:
     return Hamiltonization(Reduction(system.with_parameters({"k": k}), group)).integrability_defect(r)
 
 
-def _rows_of_refusals() -> list[Row]:
+def _rows_of_refusals() -> list[StudyRow]:
     words = "not every system is Hamiltonizable"
     (defect,) = _defects(np.ones(1), (0.5, 0.4))
     exact = (1 - 0.9**2) / (1 + 0.9**2) ** 2  # with u = x + y = 0.9

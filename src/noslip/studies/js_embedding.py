@@ -20,7 +20,7 @@ from noslip.analysis.order import slope
 from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic
 from noslip.plots.panels import Curve, Panel
 from noslip.simulate import simulate
-from noslip.studies._base import Row, Study, Track, claim, number, round_off
+from noslip.studies._base import Study, StudyRow, Track, claim, number, round_off
 from noslip.systems import nonholonomic_particle
 
 PAPER = "JS"
@@ -32,7 +32,7 @@ def run(full: bool, track: Track) -> Study:
     halvings = (0.1, 0.05, 0.025, 0.0125) if full else (0.1, 0.05, 0.025)
     taus = np.linspace(0.02, 0.98, 49) if full else np.linspace(0.04, 0.96, 24)
     system, (q0, v0) = nonholonomic_particle.system(), nonholonomic_particle.typical_state()
-    rows: list[Row] = []
+    rows: list[StudyRow] = []
     curves: list[Curve] = []
     misses = []
     for name, method, p in track(SCHEMES, "embedding"):

@@ -28,7 +28,7 @@ from noslip.integrators.reference_flow import ReferenceFlow
 from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic
 from noslip.plots.panels import Curve, Panel
 from noslip.simulate import simulate
-from noslip.studies._base import Row, Study, Track, number
+from noslip.studies._base import Study, StudyRow, Track, number
 from noslip.systems import nonholonomic_particle, rolling_disk_on_incline
 
 PAPER = "JS"
@@ -51,7 +51,7 @@ def run(full: bool, track: Track) -> Study:
         DISK: (rolling_disk_on_incline.system(), *rolling_disk_on_incline.typical_state()),
         PARTICLE: (nonholonomic_particle.system(k=0.0), Q0, V0),
     }
-    rows: list[Row] = []
+    rows: list[StudyRow] = []
     state: list[Curve] = []
     multiplier: list[Curve] = []
     for name, problem, beta, (p, s) in track(SCHEMES, "orders of the schemes"):
@@ -132,7 +132,7 @@ def _step_of_87_in_d(h: float) -> tuple[float, float]:
     return float(np.max(np.abs(v - exact_v))), abs(lam - exact_lam)
 
 
-def _rows_of_the_particle(h: np.ndarray) -> list[Row]:
+def _rows_of_the_particle(h: np.ndarray) -> list[StudyRow]:
     def exponents(scheme: Callable[[float], tuple[float, float]]) -> tuple[float, float]:
         first, second = np.array([scheme(x) for x in h]).T
         return slope(h, first), slope(h, second)
@@ -162,7 +162,7 @@ def _rows_of_the_particle(h: np.ndarray) -> list[Row]:
     ]
 
 
-def _rows_of_the_action(h: np.ndarray) -> list[Row]:
+def _rows_of_the_action(h: np.ndarray) -> list[StudyRow]:
     """End of section 5: L_d of (63) against the action along a motion; its order is the exponent minus 1."""
     system, (q0, v0) = rolling_disk_on_incline.system(), rolling_disk_on_incline.typical_state()
     rows = []

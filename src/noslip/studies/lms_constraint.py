@@ -19,7 +19,7 @@ from noslip.geometry.exact_generating_function import approximate_constraint, te
 from noslip.integrators.generating_function import GeneratingFunction
 from noslip.plots.panels import Curve, Panel
 from noslip.simulate import simulate
-from noslip.studies._base import Row, Study, Track, claim, number, round_off
+from noslip.studies._base import Study, StudyRow, Track, claim, number, round_off
 from noslip.systems import nonholonomic_particle, rolling_disk_on_incline
 
 PAPER = "LMS"
@@ -90,7 +90,7 @@ def run(full: bool, track: Track) -> Study:
     )
 
 
-def _rows_of_section_3() -> list[Row]:
+def _rows_of_section_3() -> list[StudyRow]:
     """Powers of h in (22), (23) and (18) on exact pairs, r = 2; |phi| after a step from the constraint."""
     system, (q0, v0) = rolling_disk_on_incline.system(), rolling_disk_on_incline.typical_state()
     hs = np.array([0.1, 0.05, 0.025])

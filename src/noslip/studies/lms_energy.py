@@ -2,8 +2,8 @@
 
 The paper shows two figures without stating the step, the initial state or the length of the runs: the
 energy of its method (section 4, alpha = 1/2) beside that of the classical Runge-Kutta method, and beside
-that of the discrete Lagrange-d'Alembert method (DLA) of Cortes and Martinez. Ours start from (0.2, 0.5,
--0.1) with the velocity (0.8, 0.6, 0.4).
+that of the discrete Lagrange-d'Alembert method (DLA) of Cortes, Martinez 2001. Ours start from
+(0.2, 0.5, -0.1) with the velocity (0.8, 0.6, 0.4).
 
 Whether the advantage over Runge-Kutta is one of several orders of magnitude is a matter of time: its
 energy drifts, at a rate of order h^5, while that of section 4 oscillates in a band of width h^2. At h =

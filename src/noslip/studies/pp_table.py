@@ -26,7 +26,7 @@ from noslip.geometry.splitting import Splitting, splitting
 from noslip.integrators.lagrange_dalembert_chaplygin import LagrangeDAlembertChaplygin
 from noslip.plots.panels import Curve, Panel
 from noslip.simulate import simulate
-from noslip.studies._base import Row, Study, Track, claim, number
+from noslip.studies._base import Study, StudyRow, Track, claim, number
 from noslip.system import System
 from noslip.systems import nonholonomic_particle
 
@@ -73,7 +73,7 @@ def run(full: bool, track: Track) -> Study:
     wrong, true = (motion(sign) for sign in track([-1.0, 1.0], "motions with either sign"))
     discrete = discretize(split, H)
     table = np.asarray(discrete.sequence(Q0, jnp.asarray(wrong[1, :3]), STEPS, pair="previous", sign=-1.0))
-    rows: list[Row] = []
+    rows: list[StudyRow] = []
     parts = (("d", table, 0, ""), ("e", wrong, 3, ""), ("e, true motion", true, 3, WRONG_SIGN))
     for suffix, values, offset, reason in parts:
         for k, printed in PRINTED.items():
@@ -109,7 +109,7 @@ def run(full: bool, track: Track) -> Study:
     )
 
 
-def _rows_of_the_text(system: System, split: Splitting, wrong: np.ndarray) -> list[Row]:
+def _rows_of_the_text(system: System, split: Splitting, wrong: np.ndarray) -> list[StudyRow]:
     """The step, the initial velocities and the second point that the text gives for the table."""
     lines = np.array([k for k in PRINTED if k])
     y_bar = np.array([PRINTED[k][5] for k in PRINTED if k])  # sin(sqrt(2) t) / sqrt(2), whatever the sign

@@ -51,8 +51,8 @@ class Model:
     def free_force(self) -> sp.ImmutableMatrix:
         """f, without the applied force."""
         slope = sp.Matrix([self.lagrangian.diff(q) for q in self.symbols.q])
-        drift = self.momentum.jacobian(self.symbols.q) * self._v
-        return sp.ImmutableMatrix((slope - drift).applyfunc(tidy))
+        transport = self.momentum.jacobian(self.symbols.q) * self._v
+        return sp.ImmutableMatrix((slope - transport).applyfunc(tidy))
 
     @property
     def applied_force(self) -> sp.Matrix:

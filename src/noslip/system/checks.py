@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from noslip.engine.translate.jaxprs import float_types
 from noslip.errors import unknown_name
 
 if TYPE_CHECKING:
@@ -154,7 +155,7 @@ def _shape(
     shape = traced.out_avals[0].shape
     if not fits(shape):
         raise ValueError(f"`{label}` must have shape {expected}, but {shape} was returned")
-    if single := [str(dtype) for dtype in _dtypes(traced) if dtype in (np.float32, np.float16)]:
+    if single := [str(dtype) for dtype in float_types(traced) if dtype in (np.float32, np.float16)]:
         raise ValueError(
             f"`{label}` must compute in float64, but {single[0]} was found in it; "
             "import noslip before making JAX arrays, which are 32-bit until then"
@@ -171,22 +172,3 @@ def _refuse_bad_indices(label: str, function: Callable[..., Any], arguments: tup
         raise ValueError(f"`{label}` uses a coordinate that does not exist: {error}") from None
     except Exception:
         return
-
-
-def _dtypes(closed: Any) -> set[np.dtype]:
-    """The data types of all constants and intermediate values, nested functions included."""
-    found = {np.dtype(c.dtype) for c in closed.consts if hasattr(c, "dtype")}
-    jaxprs = [closed.jaxpr]
-    while jaxprs:
-        jaxpr = jaxprs.pop()
-        for equation in jaxpr.eqns:
-            for variable in (*equation.invars, *equation.outvars):
-                dtype = getattr(variable.aval, "dtype", None)
-                if dtype is not None and np.dtype(dtype).kind == "f":
-                    found.add(np.dtype(dtype))
-            for value in jax.tree.leaves(equation.params, is_leaf=lambda x: hasattr(x, "eqns")):
-                inner = getattr(value, "jaxpr", value)
-                if hasattr(inner, "eqns"):
-                    jaxprs.append(inner)
-                    found |= {np.dtype(c.dtype) for c in getattr(value, "consts", ()) if hasattr(c, "dtype")}
-    return found

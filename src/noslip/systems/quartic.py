@@ -6,7 +6,7 @@ Coordinates x, w1..wn, z1..zn, unit masses, n >= 2:
     xdot + sum_i wi zidot = 0
 
 CFHM has both parameters equal to 1. The motion is chaotic; no first integral besides the energy is known.
-It is reversible. Test problem of McLachlan and Perlmutter for methods at the energy 3.06 with n = 3.
+It is reversible. Test problem of McLachlan, Perlmutter 2006 for methods at the energy 3.06 with n = 3.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from jax import Array
 from scipy.integrate import solve_ivp
 
 from noslip.system import System
+from noslip.testing.verdict import CheckFailed, require
 
 FACTORS = (1.1, 1.2, 1.3)  # parameters are perturbed by these in turn, so that none hides behind a 1
 
@@ -52,7 +53,7 @@ def check_system(
     t_end: float = 20.0,
     tolerance: float = 1e-9,
 ) -> None:
-    """Raise an AssertionError that says in one sentence what is wrong with the system, if anything is.
+    """Raise a CheckFailed that says in one sentence what is wrong with the system, if anything is.
 
     `subject` is a catalogue module, which brings its own `typical_state`, `exact` and `HOLONOMIC`, or a
     `System` together with an admissible state (q0, v0). Everything is checked at the given parameters and
@@ -80,13 +81,13 @@ def check_system(
                 there = make(parameters | dict(fixed))
                 run = reference(there, q, there.project_velocity(q, v), t_end, tolerance)
                 check_exact(run, exact)
-        except AssertionError as error:
-            raise AssertionError(f"{error} (parameters: {parameters})") from None
+        except CheckFailed as failure:
+            raise CheckFailed(f"{failure} (parameters: {parameters})") from None
 
 
 def _from_module(module: SystemModule, parameters: Mapping[str, Any]) -> System:
     system = module.system(**parameters)
-    _require(
+    require(
         system.parameters == parameters,
         f"`system(**parameters)` must pass all parameters on, but made {system.parameters}",
     )
@@ -116,23 +117,21 @@ def perturbed(parameters: Mapping[str, Any]) -> dict[str, Any]:
 def check_admissible(system: System, q: Any, v: Any) -> None:
     """The given velocity satisfies the constraints to round-off."""
     shape = (system.n,)
-    _require(
+    require(
         np.shape(q) == shape and np.shape(v) == shape,
         f"the state must be two arrays of shape {shape}, but {np.shape(q)} and {np.shape(v)} came",
     )
     residual = _size(system.phi(q, v))
     bound = 1e-14 * (1 + _size(v))
-    _require(residual <= bound, f"the state misses the constraints by {residual:.1e} (allowed: {bound:.1e})")
+    require(residual <= bound, f"the state misses the constraints by {residual:.1e} (allowed: {bound:.1e})")
 
 
 def check_full_rank(system: System, q: Any, v: Any) -> None:
     """The mass matrix is positive definite and the one-forms are independent."""
     smallest = float(np.linalg.eigvalsh(system.mass_matrix(q))[0])
-    _require(
-        smallest > 0, f"the mass matrix must be positive definite, but has the eigenvalue {smallest:.1e}"
-    )
+    require(smallest > 0, f"the mass matrix must be positive definite, but has the eigenvalue {smallest:.1e}")
     values = np.linalg.svd(np.asarray(system.mu(q, v)), compute_uv=False)
-    _require(
+    require(
         values[-1] > 1e-8 * values[0],
         f"the one-forms must be independent, but their singular values are {values}",
     )
@@ -144,7 +143,7 @@ def check_fibre(system: System, q: Any, v: Any) -> None:
         return
     block = np.asarray(system.mu(q, v))[:, [system.index(name) for name in system.fibre]]
     values = np.linalg.svd(block, compute_uv=False)
-    _require(
+    require(
         values[-1] > 1e-8 * values[0],
         f"the constraints must determine the velocities of the fibre {system.fibre}, but do not",
     )
@@ -157,9 +156,9 @@ def check_frame(system: System, q: Any, v: Any) -> None:
     X = np.asarray(system.frame(jnp.asarray(q), system.parameters))
     mu = np.asarray(system.mu(q, v))
     defect = _size(mu @ X) / (_size(mu) * _size(X))
-    _require(defect < 1e-13, f"the frame must satisfy mu X = 0, but mu X is {defect:.1e} of its factors")
+    require(defect < 1e-13, f"the frame must satisfy mu X = 0, but mu X is {defect:.1e} of its factors")
     values = np.linalg.svd(X, compute_uv=False)
-    _require(
+    require(
         values[-1] > 1e-8 * values[0],
         f"the columns of the frame must be independent, but its singular values are {values}",
     )
@@ -184,9 +183,9 @@ def check_integrability(system: System, q: Any, holonomic: bool) -> None:
     curvature = _size(np.einsum("akl,ki,lj->aij", slope - slope.transpose(0, 2, 1), X, X))
     flat = curvature < 1e-9 * (1 + _size(slope))
     if holonomic:
-        _require(flat, f"the constraints are flagged holonomic, but d mu on ker mu is {curvature:.1e}")
+        require(flat, f"the constraints are flagged holonomic, but d mu on ker mu is {curvature:.1e}")
     else:
-        _require(
+        require(
             not flat,
             "the constraints are integrable at this state; if they are so everywhere, flag HOLONOMIC = True",
         )
@@ -196,15 +195,15 @@ def check_multiplier(system: System, q: Any, v: Any, tolerance: float) -> None:
     """Chaplygin's f makes f^(d-1) det(G) dr dv an invariant measure on a base of d coordinates."""
     if system.multiplier is None:
         return
-    defect = _measure_defect(system, jnp.asarray(q), jnp.asarray(v))
-    _require(
+    defect = _measure_defect(system, system.multiplier, jnp.asarray(q), jnp.asarray(v))
+    require(
         abs(float(defect)) <= tolerance,
         f"`multiplier` must give an invariant measure f^(d-1) dr dp, but its divergence is {defect:.1e}",
     )
 
 
-@jax.jit
-def _measure_defect(system: System, q: Array, v: Array) -> Array:
+@functools.partial(jax.jit, static_argnums=1)
+def _measure_defect(system: System, multiplier: Callable[..., Array], q: Array, v: Array) -> Array:
     """Divergence of the reduced vector field in (r, rdot) against the density f^(d-1) det(G)."""
     fibre = system.fibre or system.coordinates[-system.m :]
     dependent = np.array([system.index(name) for name in fibre])
@@ -219,8 +218,7 @@ def _measure_defect(system: System, q: Array, v: Array) -> Array:
         point = q.at[base].set(r)
         lifts = jax.vmap(lift, (None, 0))(point, jnp.eye(len(base)))
         metric = lifts @ system.mass_matrix(point) @ lifts.T
-        assert system.multiplier is not None
-        f = system.multiplier(point, system.parameters)
+        f = multiplier(point, system.parameters)
         density = f ** (len(base) - 1) * jnp.linalg.det(metric)
         return density * u, density * system.acceleration(point, lift(point, u))[base]
 
@@ -246,7 +244,7 @@ def reference(system: System, q: Any, v: Any, t_end: float, tolerance: float = 1
         atol=1e-13,
     )
     complete = run.success and bool(np.all(np.isfinite(run.y)))
-    _require(complete, f"the motion from the given state must stay regular until t = {t_end:g}, but does not")
+    require(complete, f"the motion from the given state must stay regular until t = {t_end:g}, but does not")
     y = jnp.asarray(run.y.T)
     return Reference(system, jnp.asarray(t), y[:, :n], y[:, n : 2 * n], y[:, 2 * n], tolerance)
 
@@ -269,9 +267,7 @@ def check_equations(run: Reference) -> None:
         (energy, "dE/dt must equal lam^T mu v + force . v"),
     ):
         worst = _size(defect)
-        _require(
-            worst <= run.tolerance, f"{sentence}, but they differ by {worst:.1e}, relative to their size"
-        )
+        require(worst <= run.tolerance, f"{sentence}, but they differ by {worst:.1e}, relative to their size")
 
 
 @jax.jit
@@ -297,10 +293,10 @@ def _defects(system: System, t: Array, q: Array, v: Array) -> tuple[Array, Array
 
 def check_constraint(run: Reference) -> None:
     """The flow stays on the constraint."""
-    drift = _size(jax.vmap(run.system.phi)(run.q, run.v))
-    _require(
-        drift <= run.tolerance * (1 + _size(run.v)),
-        f"the flow leaves the constraint, by {drift:.1e} at worst",
+    residual = _size(jax.vmap(run.system.phi)(run.q, run.v))
+    require(
+        residual <= run.tolerance * (1 + _size(run.v)),
+        f"the flow leaves the constraint, by {residual:.1e} at worst",
     )
 
 
@@ -310,15 +306,15 @@ def check_energy(run: Reference) -> None:
     energy = np.asarray(jax.vmap(system.energy)(run.q, run.v))
     scale = 1 + _size(jax.vmap(system.energy_scale)(run.q, run.v))
     defect = _size(energy - energy[0] - run.work)
-    _require(
+    require(
         defect <= run.tolerance * scale,
         f"the energy must change by the work done, but differs by {defect:.1e}",
     )
     if system.kind == "linear" and system.force is None:
-        drift = _size(energy - energy[0])
-        _require(
-            drift <= run.tolerance * scale,
-            f"linear constraints do no work, but the energy changes by {drift:.1e}",
+        change = _size(energy - energy[0])
+        require(
+            change <= run.tolerance * scale,
+            f"linear constraints do no work, but the energy changes by {change:.1e}",
         )
 
 
@@ -328,12 +324,12 @@ def check_first_integrals(run: Reference) -> None:
     for name, integral in run.system.first_integrals.items():
         values = np.asarray(jax.vmap(lambda q, v, f=integral: f(q, v, p))(run.q, run.v))
         change = _size(values - values[0])
-        _require(
+        require(
             change <= run.tolerance * (1 + _size(values)),
             f"first integral '{name}' must be constant along the motion, but changes by {change:.1e}",
         )
         slopes = jax.grad(lambda x, f=integral: f(*x, p))((run.q[0], run.v[0]))
-        _require(
+        require(
             _size(jnp.concatenate(slopes)) > 1e-12, f"first integral '{name}' does not depend on the state"
         )
 
@@ -350,17 +346,17 @@ def check_exact(run: Reference, exact: Callable[..., Any]) -> None:
         *map(np.asarray, (run.t, run.q[0], run.v[0])), **{name: system.parameters[name] for name in accepted}
     )
     expected = (run.q, run.v, jax.vmap(system.multipliers)(run.q, run.v, run.t))
-    _require(
+    require(
         isinstance(result, tuple) and len(result) in (2, 3),
         "`exact` must return (q, v) or (q, v, multipliers)",
     )
     for label, ours, theirs in zip(("q", "v", "multipliers"), result, expected, strict=False):
-        _require(
+        require(
             np.shape(ours) == theirs.shape,
             f"`exact` must return {label} of shape {theirs.shape}, but {np.shape(ours)} came",
         )
         error = _size(ours - theirs)
-        _require(
+        require(
             error <= run.tolerance * (1 + _size(theirs)),
             f"`exact` must agree with the flow, but its {label} differ by {error:.1e}",
         )
@@ -370,8 +366,3 @@ def _size(values: Any) -> float:
     """Largest absolute value; NaN counts as infinite."""
     worst = float(np.max(np.abs(np.asarray(values)), initial=0.0))
     return np.inf if np.isnan(worst) else worst
-
-
-def _require(condition: Any, sentence: str) -> None:
-    if not bool(condition):
-        raise AssertionError(sentence)

@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from noslip.engine.backends.llvm_text import Writer
+    from noslip.engine.backends.llvm_text import LlvmWriter
 
 
 @contextmanager
-def counting(w: Writer, low: str, high: str) -> Iterator[str]:
+def counting(w: LlvmWriter, low: str, high: str) -> Iterator[str]:
     """for i in range(low, high)."""
     i, body, leave = "%" + w.fresh("i"), w.fresh("body"), w.fresh("leave")
     origin, enter = w.label, w.emit(f"icmp slt i64 {low}, {high}")
@@ -31,7 +31,7 @@ def counting(w: Writer, low: str, high: str) -> Iterator[str]:
 
 
 @contextmanager
-def when(w: Writer, condition: str) -> Iterator[None]:
+def when(w: LlvmWriter, condition: str) -> Iterator[None]:
     """if condition."""
     yes, leave = w.fresh("yes"), w.fresh("leave")
     w.line(f"br i1 {condition}, label %{yes}, label %{leave}")
@@ -44,7 +44,7 @@ def when(w: Writer, condition: str) -> Iterator[None]:
 class Matrix:
     """A table in memory whose entries are scalars or lanes."""
 
-    def __init__(self, w: Writer, pointer: str, columns: int):
+    def __init__(self, w: LlvmWriter, pointer: str, columns: int):
         self.w, self.pointer, self.columns = w, pointer, columns
 
     def at(self, i: str, j: str) -> str:
@@ -59,7 +59,7 @@ class Matrix:
         self.w.line(f"store {self.w.type('f')} {value}, ptr {place}, align 8")
 
 
-def _splat(w: Writer, number: str) -> str:
+def _splat(w: LlvmWriter, number: str) -> str:
     """A whole number in every lane."""
     if w.lanes == 1:
         return number
@@ -68,7 +68,7 @@ def _splat(w: Writer, number: str) -> str:
     return w.emit(f"shufflevector {t} {one}, {t} poison, <{w.lanes} x i32> zeroinitializer")
 
 
-def _pivot(w: Writer, a: Matrix, k: str, n: int) -> str:
+def _pivot(w: LlvmWriter, a: Matrix, k: str, n: int) -> str:
     """Per lane, the row at or below k with the largest entry in column k."""
     best, row = w.stack("f"), w.stack("i")
     a.put(best, w.intrinsic("fabs", "f", a.get(a.at(k, k))))
@@ -84,7 +84,7 @@ def _pivot(w: Writer, a: Matrix, k: str, n: int) -> str:
     return w.emit(f"load {w.type('i')}, ptr {row}, align 8")
 
 
-def _exchange(w: Writer, a: Matrix, k: str, pivot: str, n: int, length: int, rows: bool) -> None:
+def _exchange(w: LlvmWriter, a: Matrix, k: str, pivot: str, n: int, length: int, rows: bool) -> None:
     """Exchange row (or column) k with row `pivot`, lane by lane."""
 
     def place(line: str, along: str) -> str:
@@ -109,7 +109,7 @@ def _exchange(w: Writer, a: Matrix, k: str, pivot: str, n: int, length: int, row
                 a.put(there, w.select("f", mask, x, y))
 
 
-def _eliminate(w: Writer, a: Matrix, k: str, low: str, high: str, first: str, clear: bool) -> None:
+def _eliminate(w: LlvmWriter, a: Matrix, k: str, low: str, high: str, first: str, clear: bool) -> None:
     """Subtract multiples of row k from rows low..high, from column `first` on."""
     with counting(w, low, high) as i:
         head = a.at(i, k)
@@ -121,7 +121,7 @@ def _eliminate(w: Writer, a: Matrix, k: str, low: str, high: str, first: str, cl
             a.put(target, w.intrinsic("fma", "f", factor, a.get(a.at(k, j)), a.get(target)))
 
 
-def inverse(w: Writer, n: int, _: int) -> None:
+def inverse(w: LlvmWriter, n: int, _: int) -> None:
     """Replace the n x n matrix by its inverse."""
     a, order = Matrix(w, "%array", n), w.stack("i", n)
     with counting(w, "0", str(n)) as k:
@@ -145,7 +145,7 @@ def inverse(w: Writer, n: int, _: int) -> None:
         _exchange(w, a, k, pivot, n, n, rows=False)
 
 
-def solve(w: Writer, n: int, _: int, columns: int) -> None:
+def solve(w: LlvmWriter, n: int, _: int, columns: int) -> None:
     """Turn [A | B] into [. | A^-1 B]."""
     a = Matrix(w, "%array", columns)
     with counting(w, "0", str(n)) as k:

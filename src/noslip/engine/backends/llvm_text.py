@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from typing import Any
 
 from noslip.engine.backends.llvm_dense import ROUTINES
-from noslip.engine.program import UNUSED, Dense, Loop, Node, Program, Rolled, Visitor
+from noslip.engine.program import UNUSED, Dense, Loop, Node, Number, Program, Rolled, Visitor
 
 SCALAR = {"f": "double", "i": "i64", "b": "i1"}
 PLAIN = {
@@ -28,7 +27,7 @@ COMPARE = {
 INTRINSIC = {"abs": "fabs", "sqrt": "sqrt", "rint": "rint", "floor": "floor", "ceil": "ceil"}
 
 
-class Writer(Visitor):
+class LlvmWriter(Visitor):
     """Text of one function body, with names for values and the label of the current block."""
 
     def __init__(self, lanes: int):
@@ -50,7 +49,7 @@ class Writer(Visitor):
         scalar = {"f": "f64", "i": "i64", "b": "i1"}[kind]
         return scalar if self.lanes == 1 else f"v{self.lanes}{scalar}"
 
-    def literal(self, value: Any) -> str:
+    def literal(self, value: Number) -> str:
         if isinstance(value, bool):
             scalar = f"i1 {'true' if value else 'false'}"
         elif isinstance(value, int):
@@ -100,7 +99,7 @@ class Writer(Visitor):
     def name(self, node: int) -> str:
         found = self.names.get(node)
         if found is None:
-            found = self.names[node] = self.literal(self.program.nodes[node].value)
+            found = self.names[node] = self.literal(self.program.constant(node))
         return found
 
     def operation(self, number: int) -> None:
@@ -259,8 +258,8 @@ class Writer(Visitor):
         made = [self.program.nodes[a] for a in values]
         kind = made[0].kind
         if all(node.value is not None for node in made):
-            name, scalar = "@" + self.fresh("table"), Writer(1)
-            entries = ", ".join(f"{SCALAR[kind]} {scalar.literal(node.value)}" for node in made)
+            name, scalar = "@" + self.fresh("table"), LlvmWriter(1)
+            entries = ", ".join(f"{SCALAR[kind]} {scalar.literal(self.program.constant(a))}" for a in values)
             self.declared.add(f"{name} = private constant [{len(made)} x {SCALAR[kind]}] [{entries}]")
             return name, True
         array, t = self.stack(kind, len(values)), self.type(kind)
@@ -291,7 +290,7 @@ class Writer(Visitor):
         rows, size, t = item.size[0], len(item.inputs), self.type("f")
         routine = f"{item.routine}_{'_'.join(map(str, item.size))}_{self.lanes}"
         if routine not in self.routines:
-            inner = Writer(self.lanes)
+            inner = LlvmWriter(self.lanes)
             ROUTINES[item.routine](inner, *item.size)
             inner.line("ret void")
             self.declared |= inner.declared

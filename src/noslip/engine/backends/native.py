@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from noslip.engine.backends.llvm_dense import counting
-from noslip.engine.backends.llvm_text import Writer
+from noslip.engine.backends.llvm_text import LlvmWriter
 from noslip.engine.program import Program
 from noslip.engine.translate.functions import FUNCTIONS
+
+if TYPE_CHECKING:
+    from llvmlite.binding import TargetMachine
 
 OPTIMIZE = 1  # the programs come simplified: more passes take twice as long and gain nothing (measured)
 
@@ -30,7 +33,7 @@ def features() -> dict[str, bool]:
     return llvm.get_host_cpu_features()
 
 
-def _machine() -> Any:
+def _machine() -> TargetMachine:
     """A code generator for the host; each module takes one for itself."""
     import llvmlite.binding as llvm
 
@@ -50,7 +53,7 @@ def _find_library_functions() -> None:
     """Tell LLVM where the C library's functions are; sincos is what it makes of a sine and a cosine."""
     import llvmlite.binding as llvm
 
-    places: list[Any] = [None, "libm.so.6"]
+    places = (None, "libm.so.6")
     for place in places:
         try:
             library = ctypes.CDLL(place)
@@ -82,13 +85,14 @@ class Module:
         self.engine.add_object_file(code)
         self.engine.finalize_object()
 
-    def function(self, name: str, *types: Any) -> Any:
-        return ctypes.CFUNCTYPE(None, *types)(self.engine.get_function_address(name))
+    def function(self, name: str, *types: type[ctypes._SimpleCData]) -> NativeFunction:
+        call = ctypes.CFUNCTYPE(None, *types)(self.engine.get_function_address(name))
+        return NativeFunction(call, self)
 
 
-def map_function(program: Program, width: int) -> Any:
+def map_function(program: Program, width: int) -> NativeFunction:
     """call(fixed, values, out, groups): the program on each group of lanes."""
-    w = Writer(width)
+    w = LlvmWriter(width)
     kinds = [program.nodes[i].kind for i in program.inputs]
     outs = [program.nodes[o].kind for o in program.outputs]
     with counting(w, "0", "%groups") as g:
@@ -106,18 +110,19 @@ def map_function(program: Program, width: int) -> Any:
     text = w.function("void @map(ptr noalias %fixed, ptr noalias %values, ptr noalias %out, i64 %groups)")
     module = Module(w.module([text]))
     pointer = ctypes.c_void_p
-    call = module.function("map", pointer, pointer, pointer, ctypes.c_int64)
-    return Function(call, module)
+    return module.function("map", pointer, pointer, pointer, ctypes.c_int64)
 
 
-def advance_function(step: Program, after: Program | None, save: Program | None, width: int) -> Any:
+def advance_function(
+    step: Program, after: Program | None, save: Program | None, width: int
+) -> NativeFunction:
     """call(fixed, carry, rows, groups, k, stop, last, every, capacity): the time loop of each group.
 
     `step` maps the state to the next one and says whether the member goes on; `after` maps (state, sums) to
     sums; `save` maps the state to a row and to the state again. A row is written at the multiples of `every`
     and at `last`. The loop ends early when no lane goes on.
     """
-    w = Writer(width)
+    w = LlvmWriter(width)
     state, full, row = (_kinds(p) for p in (step, after or step, save))
     if save is not None:
         row = [save.nodes[o].kind for o in save.outputs[: len(save.outputs) - len(full)]]
@@ -179,8 +184,7 @@ def advance_function(step: Program, after: Program | None, save: Program | None,
         + ")"
     )
     module = Module(w.module([text]))
-    call = module.function("advance", *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 6)
-    return Function(call, module)
+    return module.function("advance", *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 6)
 
 
 def _kinds(program: Program | None) -> list[str]:
@@ -188,7 +192,7 @@ def _kinds(program: Program | None) -> list[str]:
 
 
 def _save_if(
-    w: Writer,
+    w: LlvmWriter,
     due: str,
     save: Program,
     fixed: list[str],
@@ -221,7 +225,11 @@ def _save_if(
 
 
 def _call(
-    w: Writer, program: Program, setups: dict[int, dict[int, str]], fixed: list[str], values: Sequence[str]
+    w: LlvmWriter,
+    program: Program,
+    setups: dict[int, dict[int, str]],
+    fixed: list[str],
+    values: Sequence[str],
 ) -> list[str]:
     """Write the program for these inputs; names of its outputs."""
     w.bind(program, [*fixed, *values])
@@ -233,17 +241,17 @@ def _call(
     return [w.name(o) for o in program.outputs]
 
 
-def _group(w: Writer, pointer: str, group: str, slots: int) -> str:
+def _group(w: LlvmWriter, pointer: str, group: str, slots: int) -> str:
     offset = w.emit(f"mul i64 {group}, {8 * w.lanes * slots}")
     return w.emit(f"getelementptr i8, ptr {pointer}, i64 {offset}")
 
 
-class Function:
+class NativeFunction:
     """A function of machine code that takes NumPy arrays for pointers; `owner` holds the code."""
 
-    def __init__(self, call: Any, owner: Any):
+    def __init__(self, call: Callable[..., None], owner: Module | ctypes.CDLL):
         self.call, self.owner = call, owner
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: np.ndarray | float | None) -> None:
         # the tuple of arguments keeps temporary arrays alive until the call is over
-        return self.call(*[a.ctypes.data if type(a) is np.ndarray else a for a in args])
+        self.call(*[a.ctypes.data if type(a) is np.ndarray else a for a in args])

@@ -10,11 +10,13 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import TypeAlias
 
 import jax
 import numpy as np
+from jax.tree_util import PyTreeDef
+from jax.typing import ArrayLike
 
 from noslip.engine.memory import Table
 from noslip.engine.program import (
@@ -22,19 +24,24 @@ from noslip.engine.program import (
     CannotTranslate,
     Dense,
     Loop,
+    Number,
     Program,
+    PyTree,
     Rolled,
     Visitor,
     cached_with_refusals,
 )
+from noslip.engine.translate import translate
+from noslip.engine.translate.builder import KINDS
 from noslip.engine.translate.functions import FUNCTIONS
-from noslip.engine.translate.lower import translate
 from noslip.numerics.pytrees import anatomy
 
 ROWS = 4096  # rows at a time, so that everything stays in the cache
 SHORT = 400  # operations; to write more of them as Python takes longer than it saves
 
-OPERATIONS: dict[str, Callable[..., Any]] = {
+Shapes: TypeAlias = tuple[tuple[int, ...], ...]
+
+OPERATIONS: dict[str, Callable[..., ArrayLike]] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.negative,
     "fma": lambda x, y, z: x * y + z, "fnma": lambda x, y, z: z - x * y, "fms": lambda x, y, z: x * y - z,
     "iadd": np.add, "isub": np.subtract, "imul": np.multiply, "ineg": np.negative,
@@ -45,7 +52,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "lt": np.less, "le": np.less_equal, "eq": np.equal, "ne": np.not_equal,
     "max": np.maximum, "min": np.minimum, "abs": np.abs, "sqrt": np.sqrt,
     "rint": np.rint, "floor": np.floor, "ceil": np.ceil,
-    "select": lambda c, x, y: np.where(c, x, y),
+    "select": np.where,
     "itof": lambda x: np.asarray(x, dtype=np.float64),
     "ftoi": lambda x: np.nan_to_num(x).astype(np.int64),
     "ftobits": lambda x: np.asarray(x, np.float64).view(np.int64),
@@ -55,7 +62,7 @@ NUMPY_NAMES = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "a
                "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh"}  # fmt: skip
 
 
-def _function(op: str) -> Callable[..., Any]:
+def _function(op: str) -> Callable[..., ArrayLike]:
     if op in OPERATIONS:
         return OPERATIONS[op]
     name = op.removeprefix("libm:")
@@ -67,20 +74,20 @@ SIGNS = {"add": "{} + {}", "sub": "{} - {}", "mul": "{} * {}", "div": "{} / {}",
          "fma": "{} * {} + {}", "fnma": "{2} - {0} * {1}", "fms": "{} * {} - {}",
          "lt": "{} < {}", "le": "{} <= {}", "eq": "{} == {}", "ne": "{} != {}",
          "and": "{} and {}", "or": "{} or {}", "not": "not {}", "select": "{1} if {0} else {2}"}  # fmt: skip
-KINDS: dict[str, Callable[[Any], Any]] = {"f": float, "i": int, "b": bool}
 
 
-def in_python(program: Program) -> Callable[..., tuple[Any, ...]] | None:
+def in_python(program: Program) -> Callable[..., tuple[Number, ...]] | None:
     """A short program without loops as a function of Python numbers, else None."""
     items, nodes = [*program.setup.items, *program.main.items], program.nodes
-    if len(items) > SHORT or not all(isinstance(item, int) for item in items):
+    operations = [item for item in items if isinstance(item, int)]
+    if len(items) > SHORT or len(operations) < len(items):
         return None
-    known: dict[str, Any] = {}
+    known: dict[str, object] = {}
 
     def name(number: int) -> str:
         if nodes[number].home >= 0 or number in program.inputs:
             return f"x{number}"
-        known[f"x{number}"] = nodes[number].value
+        known[f"x{number}"] = program.constant(number)
         return f"x{number}"
 
     def formula(number: int) -> str:
@@ -90,27 +97,28 @@ def in_python(program: Program) -> Callable[..., tuple[Any, ...]] | None:
         known[f"f{number}"], known[f"k{number}"] = _function(node.op), KINDS[node.kind]
         return f"k{number}(f{number}({', '.join(arguments)}))"
 
-    lines = [f"    x{number} = {formula(number)}" for number in items]
+    lines = [f"    x{number} = {formula(number)}" for number in operations]
     outputs = "".join(f"{name(number)}, " for number in program.outputs)
     inputs = ", ".join(f"x{number}" for number in program.inputs)
     exec(f"def run({inputs}):\n" + "\n".join([*lines, f"    return ({outputs})"]), known)
-    return known["run"]
+    run: Callable[..., tuple[Number, ...]] = known["run"]  # type: ignore[assignment]
+    return run
 
 
 class _Run(Visitor):
-    def __init__(self, program: Program, inputs: list[Any]):
-        self.nodes = program.nodes
-        self.active: Any = np.array(True)  # the rows that the innermost loop is running for
-        self.values: dict[int, Any] = dict(zip(program.inputs, inputs, strict=True))
+    def __init__(self, program: Program, inputs: Sequence[ArrayLike]):
+        self.program = program
+        self.active = np.array(True)  # the rows that the innermost loop is running for
+        self.values: dict[int, ArrayLike] = dict(zip(program.inputs, inputs, strict=True))
         self.block(program.setup)
         self.block(program.main)
 
-    def value(self, node: int) -> Any:
+    def value(self, node: int) -> ArrayLike:
         found = self.values.get(node)
-        return self.nodes[node].value if found is None else found
+        return self.program.constant(node) if found is None else found
 
     def operation(self, number: int) -> None:
-        node = self.nodes[number]
+        node = self.program.nodes[number]
         self.values[number] = _function(node.op)(*(self.value(a) for a in node.args))
 
     def loop(self, loop: Loop) -> None:
@@ -150,7 +158,7 @@ class _Run(Visitor):
         self.values.update((r, out[..., k]) for k, r in enumerate(item.results))
 
 
-def evaluate(function: Callable[..., Any], static: Any, fixed: Any, *arrays: Any) -> Any:
+def evaluate(function: Callable[..., PyTree], static: Hashable, fixed: PyTree, *arrays: np.ndarray) -> PyTree:
     """function(static, fixed, *row) for every row of the arrays, as arrays (rows, ...)."""
     leaves, structure, shapes = anatomy(fixed)
     row = tuple(np.shape(x)[1:] for x in arrays)
@@ -167,13 +175,13 @@ def evaluate(function: Callable[..., Any], static: Any, fixed: Any, *arrays: Any
     return out.split(values)
 
 
-def _numbers(arrays: Iterable[Any]) -> list[float]:
+def _numbers(arrays: Iterable[ArrayLike]) -> list[float]:
     return [x for array in arrays for x in ([array] if type(array) is float else np.ravel(array).tolist())]
 
 
 def short_function(
-    function: Callable[..., Any], structure: Any, leaves: Any, row: Any
-) -> Callable[..., tuple[float, ...]] | None:
+    function: Callable[..., PyTree], structure: PyTreeDef, leaves: Shapes, row: Shapes
+) -> Callable[..., tuple[Number, ...]] | None:
     """function(fixed, *arrays) as a function of Python's numbers, if its program is short; else None.
     The numbers are those of the leaves of `fixed`, then of the arrays; no array is made of them."""
     with contextlib.suppress(CannotTranslate):
@@ -181,7 +189,9 @@ def short_function(
     return None
 
 
-def evaluate_anyhow(function: Callable[..., Any], static: Any, fixed: Any, *arrays: Any) -> Any:
+def evaluate_anyhow(
+    function: Callable[..., PyTree], static: Hashable, fixed: PyTree, *arrays: np.ndarray
+) -> PyTree:
     """The same, by XLA where there is no scalar program."""
     try:
         return evaluate(function, static, fixed, *arrays)
@@ -191,19 +201,23 @@ def evaluate_anyhow(function: Callable[..., Any], static: Any, fixed: Any, *arra
 
 
 @cached_with_refusals
-def _python(function: Callable[..., Any], structure: Any, leaves: Any, row: Any) -> Any:
+def _python(
+    function: Callable[..., PyTree], structure: PyTreeDef, leaves: Shapes, row: Shapes
+) -> Callable[..., tuple[Number, ...]] | None:
     return in_python(_translated(function, structure, leaves, row))
 
 
 @cached_with_refusals
 def _program(
-    function: Callable[..., Any], static: Any, structure: Any, leaves: Any, row: Any
+    function: Callable[..., PyTree], static: Hashable, structure: PyTreeDef, leaves: Shapes, row: Shapes
 ) -> tuple[Program, Table]:
     made = _translated(functools.partial(function, static), structure, leaves, row)
     return made, Table(made.shape)
 
 
-def _translated(function: Callable[..., Any], structure: Any, leaves: Any, row: Any) -> Program:
+def _translated(
+    function: Callable[..., PyTree], structure: PyTreeDef, leaves: Shapes, row: Shapes
+) -> Program:
     fixed = jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(s, float) for s in leaves])
     values = tuple(jax.ShapeDtypeStruct(s, float) for s in row)
     return translate(lambda fixed, values: function(fixed, *values), fixed, values, expand=False)

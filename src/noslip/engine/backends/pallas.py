@@ -11,28 +11,33 @@ import contextlib
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
+from jax.typing import ArrayLike, DTypeLike
 
-from noslip.engine.program import UNUSED, CannotTranslate, Dense, Loop, Program, Rolled, Visitor, walk
+from noslip.engine.program import UNUSED, CannotTranslate, Dense, Loop, Number, Program, Rolled, Visitor, walk
 from noslip.engine.translate.functions import MAGIC
 
+if TYPE_CHECKING:
+    from jax.ref import Ref
+
+Advance: TypeAlias = Callable[[Array, Array, Array, ArrayLike], tuple[Array, Array]]
 BLOCK = 32  # members per block: one warp, so that the end of a loop is agreed upon without a barrier
 WARPS = 1
 UNKNOWNS = 16  # the largest dense solve that is kept in registers
 DTYPES = {"f": jnp.float64, "i": jnp.int64, "b": jnp.bool_}
 
 
-def _bits(x: Array, dtype: Any) -> Array:
+def _bits(x: Array, dtype: DTypeLike) -> Array:
     return lax.bitcast_convert_type(x, dtype)
 
 
-def _fma(x: Array, y: Array, z: Array) -> Array:
+def _fma(x: Array | Number, y: Array | Number, z: Array | Number) -> Array:
     """x y + z rounded once, whatever the compiler thinks of contraction."""
     x, y, z = jnp.broadcast_arrays(*(jnp.asarray(a, jnp.float64) for a in (x, y, z)))
     (out,) = triton.elementwise_inline_asm(
@@ -45,15 +50,15 @@ def _fma(x: Array, y: Array, z: Array) -> Array:
     return out
 
 
-def _rint(x: Array) -> Array:
-    return (x + MAGIC) - MAGIC
+def _rint(x: Array | Number) -> Array:
+    return jnp.subtract(jnp.add(x, MAGIC), MAGIC)
 
 
-def _plain_fma(x: Array, y: Array, z: Array) -> Array:
-    return x * y + z
+def _plain_fma(x: Array | Number, y: Array | Number, z: Array | Number) -> Array:
+    return jnp.add(jnp.multiply(x, y), z)
 
 
-OPERATIONS: dict[str, Callable[..., Any]] = {
+OPERATIONS: dict[str, Callable[..., Array]] = {
     "add": jnp.add, "sub": jnp.subtract, "mul": jnp.multiply, "div": jnp.divide, "neg": jnp.negative,
     "iadd": jnp.add, "isub": jnp.subtract, "imul": jnp.multiply, "ineg": jnp.negative,
     "idiv": lax.div, "irem": lax.rem,
@@ -78,12 +83,12 @@ class _Kernel(Visitor):
         self.nodes, self.width, self.program = program.nodes, width, program
         self.fma = _plain_fma if interpret else _fma
         self.rint = jnp.round if interpret else _rint  # Triton has no rounding; XLA would undo the trick
-        self.values: dict[int, Any] = {}
+        self.values: dict[int, Array | Number] = {}
         self.mask: Array | None = None  # the members that the innermost loop is running for
 
-    def value(self, node: int) -> Any:
+    def value(self, node: int) -> Array | Number:
         found = self.values.get(node)
-        return self.nodes[node].value if found is None else found
+        return self.program.constant(node) if found is None else found
 
     def vector(self, node: int) -> Array:
         return jnp.broadcast_to(jnp.asarray(self.value(node), DTYPES[self.nodes[node].kind]), (self.width,))
@@ -105,7 +110,7 @@ class _Kernel(Visitor):
         node = self.nodes[number]
         self.values[number] = self.apply(node.op, [self.value(a) for a in node.args])
 
-    def apply(self, op: str, args: list[Any]) -> Array:
+    def apply(self, op: str, args: list[Array | Number]) -> Array:
         if op == "rint":
             return self.rint(args[0])
         if op == "fma":
@@ -191,7 +196,7 @@ NAMES = {"libm:pow": "power", "libm:fmod": "fmod", "libm:asin": "arcsin", "libm:
          "libm:atanh": "arctanh"}  # fmt: skip
 
 
-def advance_function(step: Program, after: Program | None, interpret: bool = False) -> Callable[..., Any]:
+def advance_function(step: Program, after: Program | None, interpret: bool = False) -> Advance:
     """call(fixed, numbers, counts, steps): the state of every member after so many more steps.
 
     The state is kept as two tables, floats and whole numbers, [slot][member]; truths are whole numbers.
@@ -208,10 +213,10 @@ def advance_function(step: Program, after: Program | None, interpret: bool = Fal
     floats = [k for k, kind in enumerate(kinds) if kind == "f"]
     wholes = [k for k, kind in enumerate(kinds) if kind != "f"]
 
-    def kernel(fixed_ref: Any, f_ref: Any, i_ref: Any, steps_ref: Any, f_out: Any, i_out: Any) -> None:
+    def kernel(fixed_ref: Ref, f_ref: Ref, i_ref: Ref, steps_ref: Ref, f_out: Ref, i_out: Ref) -> None:
         here = pl.ds(pl.program_id(0) * BLOCK, BLOCK)
         fixed = [fixed_ref[k, here] for k in range(step.fixed)]
-        state: list[Any] = [None] * len(kinds)
+        state: dict[int, Array] = {}
         for slot, k in enumerate(floats):
             state[k] = f_ref[slot, here]
         for slot, k in enumerate(wholes):
@@ -225,23 +230,21 @@ def advance_function(step: Program, after: Program | None, interpret: bool = Fal
         # what no step changes is not carried, and takes no register where no step reads it
         moving = [k for k in range(len(kinds)) if k not in still]
 
-        def body(_: Any, moved: tuple[Array, ...]) -> tuple[Array, ...]:
-            now = list(state)
-            for k, x in zip(moving, moved, strict=True):
-                now[k] = x
-            new = stepper.main(now[:own])
-            new += [] if summer is None else summer.main([*new, *now[own:]])
+        def body(_: int, moved: tuple[Array, ...]) -> tuple[Array, ...]:
+            now = state | dict(zip(moving, moved, strict=True))
+            new = stepper.main([now[k] for k in range(own)])
+            sums = [now[k] for k in range(own, len(kinds))]
+            new += [] if summer is None else summer.main([*new, *sums])
             return tuple(new[k] for k in moving)
 
         moved = lax.fori_loop(0, steps_ref[0], body, tuple(state[k] for k in moving))
-        for k, x in zip(moving, moved, strict=True):
-            state[k] = x
+        state.update(zip(moving, moved, strict=True))
         for slot, k in enumerate(floats):
             f_out[slot, here] = state[k]
         for slot, k in enumerate(wholes):
             i_out[slot, here] = state[k].astype(jnp.int64)
 
-    def call(fixed: Array, numbers: Array, counts: Array, steps: Array) -> tuple[Array, Array]:
+    def call(fixed: Array, numbers: Array, counts: Array, steps: ArrayLike) -> tuple[Array, Array]:
         members = numbers.shape[1]
         return pl.pallas_call(
             kernel,

@@ -1,1 +1,11 @@
-"""From JAX functions to scalar programs."""
+"""From a JAX function to a scalar program: its traced form is read here, and nowhere else.
+
+`jaxprs` knows how traced functions nest, `lower` goes through one, `arrays` and `elementwise` say what each
+operation does to arrays of node numbers, `functions` writes elementary functions as arithmetic, `solves`
+small linear solves; `builder` simplifies nodes as they are made and `placement` puts them into blocks.
+"""
+
+from noslip.engine.translate.dependence import depends_on
+from noslip.engine.translate.lower import translate
+
+__all__ = ["depends_on", "translate"]

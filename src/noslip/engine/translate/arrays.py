@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TypeAlias
 
 import jax
 import numpy as np
 from jax import lax
+from jax.core import ShapedArray
+from jax.extend.core import JaxprEqn
+from jax.typing import ArrayLike, DTypeLike
+from numpy.typing import NDArray
 
-from noslip.engine.program import CannotTranslate
-from noslip.engine.translate.builder import Builder
+from noslip.engine.program import CannotTranslate, Number
+from noslip.engine.translate.builder import KINDS, Builder
+from noslip.engine.translate.jaxprs import array_of
 
-Nodes = Any  # NumPy array of node numbers
+Nodes: TypeAlias = NDArray[np.int64]  # node numbers in the place of the elements of an array
 
 
-def kind_of(dtype: Any) -> str:
+def kind_of(dtype: DTypeLike) -> str:
     """The type of a scalar: float64, any integer, or truth."""
     if jax.dtypes.issubdtype(dtype, jax.dtypes.extended):
         raise CannotTranslate(f"the step computes with {dtype}, which has no scalar form")
@@ -27,7 +32,7 @@ def kind_of(dtype: Any) -> str:
     return "i" if plain.kind == "u" else plain.kind
 
 
-def refuse_wrapping(name: str, dtype: Any) -> None:
+def refuse_wrapping(name: str, dtype: DTypeLike) -> None:
     """Refuse arithmetic that could wrap around in this type where int64 does not."""
     plain = np.dtype(dtype)
     risky = {"mul", "shift_left", "convert"} | ({"neg", "not"} if plain.kind == "u" else set())
@@ -35,17 +40,19 @@ def refuse_wrapping(name: str, dtype: Any) -> None:
         raise CannotTranslate(f"'{name}' of {plain} may wrap around; int64 is translated")
 
 
-class Moves:
+class ArrayOperations:
     """A method `_name(eqn, *arrays)` for each operation."""
 
     b: Builder
 
-    def constant(self, value: Any, dtype: Any) -> Nodes:
+    def constant(self, value: ArrayLike, dtype: DTypeLike) -> Nodes:
         kind = kind_of(dtype)
-        cast: Any = {"f": float, "i": int, "b": bool}[kind]
         array = np.asarray(value)
-        numbers = [self.b.const(cast(x)) for x in array.ravel().tolist()]
+        numbers = [self.b.const(KINDS[kind](x)) for x in array.ravel().tolist()]
         return np.array(numbers, dtype=np.int64).reshape(array.shape)
+
+    def zeros(self, array: ShapedArray) -> Nodes:
+        return self.constant(np.zeros(array.shape), array.dtype)
 
     def each(self, function: Callable[..., int], *args: Nodes) -> Nodes:
         arrays = np.broadcast_arrays(*args)
@@ -56,50 +63,50 @@ class Moves:
         return out
 
     # ---- elements in other places -----------------------------------------------------------------
-    def _slice(self, eqn: Any, x: Nodes) -> Nodes:
+    def _slice(self, eqn: JaxprEqn, x: Nodes) -> Nodes:
         p = eqn.params
         strides = p["strides"] or (1,) * x.ndim
         return x[tuple(slice(*s) for s in zip(p["start_indices"], p["limit_indices"], strides, strict=True))]
 
-    def _squeeze(self, eqn: Any, x: Nodes) -> Nodes:
+    def _squeeze(self, eqn: JaxprEqn, x: Nodes) -> Nodes:
         return np.squeeze(x, tuple(eqn.params["dimensions"]))
 
-    def _expand_dims(self, eqn: Any, x: Nodes) -> Nodes:
+    def _expand_dims(self, eqn: JaxprEqn, x: Nodes) -> Nodes:
         return np.expand_dims(x, tuple(eqn.params["dimensions"]))
 
-    def _reshape(self, eqn: Any, x: Nodes) -> Nodes:
+    def _reshape(self, eqn: JaxprEqn, x: Nodes) -> Nodes:
         return x.reshape(eqn.params["new_sizes"])
 
-    def _broadcast_in_dim(self, eqn: Any, x: Nodes) -> Nodes:
+    def _broadcast_in_dim(self, eqn: JaxprEqn, x: Nodes) -> Nodes:
         shape = [1] * len(eqn.params["shape"])
         for size, d in zip(x.shape, eqn.params["broadcast_dimensions"], strict=True):
             shape[d] = size
         return np.broadcast_to(x.reshape(shape), eqn.params["shape"])
 
-    def _transpose(self, eqn: Any, x: Nodes) -> Nodes:
+    def _transpose(self, eqn: JaxprEqn, x: Nodes) -> Nodes:
         return np.transpose(x, eqn.params["permutation"])
 
-    def _rev(self, eqn: Any, x: Nodes) -> Nodes:
+    def _rev(self, eqn: JaxprEqn, x: Nodes) -> Nodes:
         return np.flip(x, eqn.params["dimensions"])
 
-    def _concatenate(self, eqn: Any, *xs: Nodes) -> Nodes:
+    def _concatenate(self, eqn: JaxprEqn, *xs: Nodes) -> Nodes:
         return np.concatenate(xs, axis=eqn.params["dimension"])
 
-    def _stack(self, eqn: Any, *xs: Nodes) -> Nodes:
+    def _stack(self, eqn: JaxprEqn, *xs: Nodes) -> Nodes:
         return np.stack(xs, axis=eqn.params["axis"])
 
-    def _tile(self, eqn: Any, x: Nodes) -> Nodes:
+    def _tile(self, eqn: JaxprEqn, x: Nodes) -> Nodes:
         return np.tile(x, eqn.params["reps"])
 
-    def _unstack(self, eqn: Any, x: Nodes) -> list[Nodes]:
+    def _unstack(self, eqn: JaxprEqn, x: Nodes) -> list[Nodes]:
         axis = eqn.params["axis"]
         return [np.take(x, k, axis) for k in range(x.shape[axis])]
 
-    def _split(self, eqn: Any, x: Nodes) -> list[Nodes]:
+    def _split(self, eqn: JaxprEqn, x: Nodes) -> list[Nodes]:
         ends = np.cumsum(eqn.params["sizes"])[:-1]
         return list(np.split(x, ends, axis=eqn.params["axis"]))
 
-    def _pad(self, eqn: Any, x: Nodes, filler: Nodes) -> Nodes:
+    def _pad(self, eqn: JaxprEqn, x: Nodes, filler: Nodes) -> Nodes:
         for axis, (low, high, inner) in enumerate(eqn.params["padding_config"]):
             size = x.shape[axis]
             if size and inner:
@@ -114,27 +121,27 @@ class Moves:
             x = np.pad(x, ends, constant_values=int(filler))
         return x
 
-    def _iota(self, eqn: Any) -> Nodes:
+    def _iota(self, eqn: JaxprEqn) -> Nodes:
         p = eqn.params
         shape = [1] * len(p["shape"])
         shape[p["dimension"]] = p["shape"][p["dimension"]]
         line = np.arange(p["shape"][p["dimension"]]).reshape(shape)
         return self.constant(np.broadcast_to(line, p["shape"]), p["dtype"])
 
-    def _copy(self, eqn: Any, x: Nodes) -> Nodes:
+    def _copy(self, eqn: JaxprEqn, x: Nodes) -> Nodes:
         return x
 
     _copy_p = _stop_gradient = _optimization_barrier = _device_put = _copy
 
-    def _convert_element_type(self, eqn: Any, x: Nodes) -> Nodes:
+    def _convert_element_type(self, eqn: JaxprEqn, x: Nodes) -> Nodes:
         kind = kind_of(eqn.params["new_dtype"])
-        if kind_of(eqn.invars[0].aval.dtype) == "f":
+        if kind_of(array_of(eqn.invars[0]).dtype) == "f":
             refuse_wrapping("convert", eqn.params["new_dtype"])
         return self.each(lambda b, a: b.convert(a, kind), x)
 
-    def _gather(self, eqn: Any, x: Nodes, indices: Nodes) -> Nodes:
+    def _gather(self, eqn: JaxprEqn, x: Nodes, indices: Nodes) -> Nodes:
         p, d = eqn.params, eqn.params["dimension_numbers"]
-        sizes, out_shape = p["slice_sizes"], eqn.outvars[0].aval.shape
+        sizes, out_shape = p["slice_sizes"], array_of(eqn.outvars[0]).shape
         batch = [k for k in range(len(out_shape)) if k not in d.offset_dims]
         kept = [
             k for k in range(x.ndim) if k not in d.collapsed_slice_dims and k not in d.operand_batching_dims
@@ -142,11 +149,11 @@ class Moves:
         out = np.empty(out_shape, dtype=np.int64)
         fills = p["mode"] == lax.GatherScatterMode.FILL_OR_DROP
         given = p["fill_value"]
-        number = kind_of(eqn.outvars[0].aval.dtype) == "f"
+        number = kind_of(array_of(eqn.outvars[0]).dtype) == "f"
         filler = self.b.const(float("nan") if given is None else float(given)) if number else None
         for place in np.ndindex(*out_shape):
             at = tuple(place[k] for k in batch)
-            starts: list[Any] = [0] * x.ndim
+            starts = [0] * x.ndim
             for component, axis in enumerate(d.start_index_map):
                 starts[axis] = int(indices[(*at, component)])
             offset = [0] * x.ndim
@@ -162,7 +169,9 @@ class Moves:
             out[place] = picked if filler is None else self.b.select(inside, picked, filler)
         return out
 
-    def _inside(self, shape: Any, starts: list[int], looked: list[bool], sizes: Any) -> int:
+    def _inside(
+        self, shape: Sequence[int], starts: list[int], looked: list[bool], sizes: Sequence[int]
+    ) -> int:
         """Whether a window lies wholly in the array."""
         b = self.b
         inside = b.const(True)
@@ -173,7 +182,9 @@ class Moves:
                 inside = b.both(inside, here)
         return inside
 
-    def _pick(self, x: Nodes, starts: list[int], offset: list[int], looked: list[bool], sizes: Any) -> int:
+    def _pick(
+        self, x: Nodes, starts: list[int], offset: list[int], looked: list[bool], sizes: Sequence[int]
+    ) -> int:
         """The element at start + offset; starts may be known only at run time, and are clipped."""
         b = self.b
         for axis in range(x.ndim):
@@ -194,7 +205,7 @@ class Moves:
             x = chosen
         return int(x.reshape(()))
 
-    def _dynamic_slice(self, eqn: Any, x: Nodes, *starts: Nodes) -> Nodes:
+    def _dynamic_slice(self, eqn: JaxprEqn, x: Nodes, *starts: Nodes) -> Nodes:
         sizes = eqn.params["slice_sizes"]
         out = np.empty(sizes, dtype=np.int64)
         numbers = [int(s) for s in starts]
@@ -202,11 +213,11 @@ class Moves:
             out[place] = self._pick(x, numbers, list(place), [True] * x.ndim, sizes)
         return out
 
-    def _dynamic_update_slice(self, eqn: Any, x: Nodes, update: Nodes, *starts: Nodes) -> Nodes:
+    def _dynamic_update_slice(self, eqn: JaxprEqn, x: Nodes, update: Nodes, *starts: Nodes) -> Nodes:
         b, out = self.b, x.copy()
         tops = [size - part for size, part in zip(x.shape, update.shape, strict=True)]
-        known = [b.value(int(s)) for s in starts]
-        if None not in known:
+        known = [k for s in starts if (k := b.value(int(s))) is not None]
+        if len(known) == len(starts):
             fixed = [min(max(int(k), 0), top) for k, top in zip(known, tops, strict=True)]
             out[tuple(slice(a, a + s) for a, s in zip(fixed, update.shape, strict=True))] = update
             return out
@@ -223,14 +234,14 @@ class Moves:
             out[window] = self.each(lambda b, y, n, c=here: b.select(c, y, n), update, out[window])
         return out
 
-    def _scatter(self, eqn: Any, x: Nodes, indices: Nodes, updates: Nodes) -> Nodes:
+    def _scatter(self, eqn: JaxprEqn, x: Nodes, indices: Nodes, updates: Nodes) -> Nodes:
         return self._scattered(eqn, x, indices, updates, lambda b, old, new: new)
 
-    def _scatter_add(self, eqn: Any, x: Nodes, indices: Nodes, updates: Nodes) -> Nodes:
+    def _scatter_add(self, eqn: JaxprEqn, x: Nodes, indices: Nodes, updates: Nodes) -> Nodes:
         return self._scattered(eqn, x, indices, updates, lambda b, old, new: b.add(old, new))
 
     def _scattered(
-        self, eqn: Any, x: Nodes, indices: Nodes, updates: Nodes, combine: Callable[..., int]
+        self, eqn: JaxprEqn, x: Nodes, indices: Nodes, updates: Nodes, combine: Callable[..., int]
     ) -> Nodes:
         d, b = eqn.params["dimension_numbers"], self.b
         if d.operand_batching_dims:
@@ -261,7 +272,7 @@ class Moves:
         return out
 
     # ---- reductions and products ------------------------------------------------------------------
-    def reduce(self, function: Callable[..., int], x: Nodes, axes: Sequence[int], start: Any) -> Nodes:
+    def reduce(self, function: Callable[..., int], x: Nodes, axes: Sequence[int], start: Number) -> Nodes:
         kept = [k for k in range(x.ndim) if k not in axes]
         inner = math.prod(x.shape[k] for k in axes)
         rows = np.transpose(x, [*kept, *axes]).reshape(*(x.shape[k] for k in kept), inner)
@@ -274,26 +285,26 @@ class Moves:
             out[place] = total
         return out
 
-    def _reduce_sum(self, eqn: Any, x: Nodes) -> Nodes:
-        zero = 0 if kind_of(eqn.outvars[0].aval.dtype) == "i" else 0.0
+    def _reduce_sum(self, eqn: JaxprEqn, x: Nodes) -> Nodes:
+        zero = 0 if kind_of(array_of(eqn.outvars[0]).dtype) == "i" else 0.0
         return self.reduce(Builder.add, x, eqn.params["axes"], zero)
 
-    def _reduce_prod(self, eqn: Any, x: Nodes) -> Nodes:
+    def _reduce_prod(self, eqn: JaxprEqn, x: Nodes) -> Nodes:
         return self.reduce(Builder.mul, x, eqn.params["axes"], 1.0)
 
-    def _reduce_max(self, eqn: Any, x: Nodes) -> Nodes:
+    def _reduce_max(self, eqn: JaxprEqn, x: Nodes) -> Nodes:
         return self.reduce(Builder.larger, x, eqn.params["axes"], -math.inf)
 
-    def _reduce_min(self, eqn: Any, x: Nodes) -> Nodes:
+    def _reduce_min(self, eqn: JaxprEqn, x: Nodes) -> Nodes:
         return self.reduce(Builder.smaller, x, eqn.params["axes"], math.inf)
 
-    def _reduce_and(self, eqn: Any, x: Nodes) -> Nodes:
+    def _reduce_and(self, eqn: JaxprEqn, x: Nodes) -> Nodes:
         return self.reduce(Builder.both, x, eqn.params["axes"], True)
 
-    def _reduce_or(self, eqn: Any, x: Nodes) -> Nodes:
+    def _reduce_or(self, eqn: JaxprEqn, x: Nodes) -> Nodes:
         return self.reduce(Builder.either, x, eqn.params["axes"], False)
 
-    def _cumulative(self, function: Callable[..., int], eqn: Any, x: Nodes) -> Nodes:
+    def _cumulative(self, function: Callable[..., int], eqn: JaxprEqn, x: Nodes) -> Nodes:
         axis, back = eqn.params["axis"], eqn.params["reverse"]
         lines = np.moveaxis(x.copy(), axis, 0)
         lines = lines[::-1] if back else lines
@@ -301,19 +312,19 @@ class Moves:
             lines[k] = self.each(function, lines[k - 1], lines[k])
         return np.moveaxis(lines[::-1] if back else lines, 0, axis)
 
-    def _cumsum(self, eqn: Any, x: Nodes) -> Nodes:
+    def _cumsum(self, eqn: JaxprEqn, x: Nodes) -> Nodes:
         return self._cumulative(Builder.add, eqn, x)
 
-    def _cumprod(self, eqn: Any, x: Nodes) -> Nodes:
+    def _cumprod(self, eqn: JaxprEqn, x: Nodes) -> Nodes:
         return self._cumulative(Builder.mul, eqn, x)
 
-    def _argmax(self, eqn: Any, x: Nodes) -> Nodes:
+    def _argmax(self, eqn: JaxprEqn, x: Nodes) -> Nodes:
         return self._arg(eqn, x, "gt")
 
-    def _argmin(self, eqn: Any, x: Nodes) -> Nodes:
+    def _argmin(self, eqn: JaxprEqn, x: Nodes) -> Nodes:
         return self._arg(eqn, x, "lt")
 
-    def _arg(self, eqn: Any, x: Nodes, better: str) -> Nodes:
+    def _arg(self, eqn: JaxprEqn, x: Nodes, better: str) -> Nodes:
         b, (axis,) = self.b, eqn.params["axes"]
         rows = np.moveaxis(x, axis, -1)
         out = np.empty(rows.shape[:-1], dtype=np.int64)
@@ -329,7 +340,7 @@ class Moves:
             out[place] = index
         return out
 
-    def _dot_general(self, eqn: Any, x: Nodes, y: Nodes) -> Nodes:
+    def _dot_general(self, eqn: JaxprEqn, x: Nodes, y: Nodes) -> Nodes:
         (cx, cy), (bx, by) = eqn.params["dimension_numbers"]
         fx = [k for k in range(x.ndim) if k not in (*cx, *bx)]
         fy = [k for k in range(y.ndim) if k not in (*cy, *by)]

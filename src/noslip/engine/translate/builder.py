@@ -101,15 +101,15 @@ class Builder(Blocks):
         """(c, x), if `a` is c x with a constant c."""
         node = self.nodes[a]
         for c, x in (node.args, node.args[::-1]) if node.op == "mul" else ():
-            if self.nodes[c].value is not None:
-                return self.nodes[c].value, x
+            if (factor := self.nodes[c].value) is not None:
+                return factor, x
         return None
 
     def div(self, a: int, b: int) -> int:
         x, y = self.value(a), self.value(b)
         if self.nodes[a].kind == "i":
             if x is not None and y:
-                return self.const(int(x / y) if abs(x) < 2**52 else _quotient(x, y))
+                return self.const(int(x / y) if abs(x) < 2**52 else _quotient(int(x), int(y)))
             return self._guarded("idiv", a, b)
         if x is not None and y is not None and y != 0:
             return self.const(x / y)
@@ -127,7 +127,7 @@ class Builder(Blocks):
         x, y = self.value(a), self.value(b)
         if self.nodes[a].kind == "i":
             if x is not None and y:
-                return self.const(x - y * _quotient(x, y))
+                return self.const(x - y * _quotient(int(x), int(y)))
             return self._guarded("irem", a, b)
         if x is not None and y and math.isfinite(x):
             return self.const(math.fmod(x, y))

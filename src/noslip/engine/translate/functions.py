@@ -106,7 +106,7 @@ def _signed(b: Builder, value: int, quadrant: int) -> int:
 def _trigonometric(b: Builder, x: int) -> tuple[int, int]:
     """sin x and cos x."""
     if (found := b.recall(("trigonometric", x))) is not None:
-        return found
+        return found[0], found[1]
     r, tail, k = _reduced(b, x)
     s, c = _sine(b, r, tail), _cosine(b, r, tail)
     odd = b.compare("ne", b.bits("iand", k, b.const(1)), b.const(0))
@@ -124,7 +124,8 @@ def _trigonometric(b: Builder, x: int) -> tuple[int, int]:
             b.raw("libm:cos", "f", y[1]),
         ],
     )
-    return b.remember(("trigonometric", x), (out[2], out[3]))
+    b.remember(("trigonometric", x), (out[2], out[3]))
+    return out[2], out[3]
 
 
 def _exp(b: Builder, x: int) -> int:

@@ -8,28 +8,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TypeAlias
 
 import jax
 import numpy as np
 from jax import lax
-from jax.extend.core import ClosedJaxpr, Literal
+from jax.extend.core import ClosedJaxpr, JaxprEqn, Literal, Var
 
-from noslip.engine.program import Block, CannotTranslate, Program, TooLarge, finish
-from noslip.engine.translate import solves as dense
-from noslip.engine.translate.arrays import Moves, Nodes, kind_of, refuse_wrapping
+from noslip.engine.program import Block, CannotTranslate, Program, PyTree, TooLarge, finish
+from noslip.engine.translate import jaxprs, solves
+from noslip.engine.translate.arrays import ArrayOperations, Nodes, kind_of, refuse_wrapping
 from noslip.engine.translate.builder import Builder
 from noslip.engine.translate.elementwise import ELEMENTWISE, round_away
 from noslip.engine.translate.functions import FUNCTIONS
+from noslip.engine.translate.jaxprs import array_of
 from noslip.engine.translate.placement import LIMIT
 
+Shape: TypeAlias = tuple[int, ...]
 ROLLED = 600  # operations above which a scan is not written out turn by turn
 
 
 def translate(
-    function: Callable[..., Any],
-    fixed: Any,
-    varying: Any,
+    function: Callable[..., PyTree],
+    fixed: PyTree,
+    varying: PyTree,
     *,
     expand: bool = True,
     skip: str = "",
@@ -63,7 +65,7 @@ def translate(
     return program
 
 
-class _Lower(Moves):
+class _Lower(ArrayOperations):
     def __init__(self, builder: Builder, expand: bool, skip: str):
         self.b, self.expand, self.skip = builder, expand, skip
         self.skipping = False
@@ -71,14 +73,16 @@ class _Lower(Moves):
     # ---- walking ----------------------------------------------------------------------------------
     def jaxpr(self, closed: ClosedJaxpr, args: Sequence[Nodes]) -> list[Nodes]:
         jaxpr = closed.jaxpr
-        env: dict[Any, Nodes] = {}
+        env: dict[Var, Nodes] = {}
         for var, value in zip(jaxpr.constvars, closed.consts, strict=True):
-            env[var] = self.constant(value, dtype_of(var))
+            if isinstance(value, jax.core.Tracer):
+                raise CannotTranslate("the function uses a value of an enclosing trace, which is not known")
+            env[var] = self.constant(value, array_of(var).dtype)
         env.update(zip(jaxpr.invars, args, strict=True))
 
-        def read(atom: Any) -> Nodes:
+        def read(atom: Var | Literal) -> Nodes:
             if isinstance(atom, Literal):
-                return self.constant(atom.val, dtype_of(atom))
+                return self.constant(atom.val, array_of(atom).dtype)
             return env[atom]
 
         for eqn in jaxpr.eqns:
@@ -92,10 +96,10 @@ class _Lower(Moves):
             env.update(zip(eqn.outvars, values, strict=True))
         return [read(a) for a in jaxpr.outvars]
 
-    def equation(self, eqn: Any, args: list[Nodes]) -> list[Nodes]:
+    def equation(self, eqn: JaxprEqn, args: list[Nodes]) -> list[Nodes]:
         name = eqn.primitive.name
         if name in ELEMENTWISE:
-            refuse_wrapping(name, eqn.outvars[0].aval.dtype)
+            refuse_wrapping(name, array_of(eqn.outvars[0]).dtype)
             return [self.each(ELEMENTWISE[name], *args)]
         if name in FUNCTIONS:
             return [self.each(lambda b, *x: self.elementary(name, *x), *args)]
@@ -103,8 +107,8 @@ class _Lower(Moves):
         if method is not None:
             out = method(eqn, *args)
             return out if isinstance(out, list) else [out]
-        if name in PLAIN_CALLS and (inner := _called(eqn)) is not None:
-            return self.jaxpr(inner, args)
+        if (function := jaxprs.called(eqn)) is not None:
+            return self.jaxpr(function, args)
         raise CannotTranslate(f"the operation '{name}' has no scalar form")
 
     def elementary(self, name: str, *x: int) -> int:
@@ -120,7 +124,7 @@ class _Lower(Moves):
         return self.b.raw(name, "f", *x)
 
     # ---- calls ------------------------------------------------------------------------------------
-    def _jit(self, eqn: Any, *args: Nodes) -> list[Nodes]:
+    def _jit(self, eqn: JaxprEqn, *args: Nodes) -> list[Nodes]:
         name = eqn.params.get("name", "")
         if self.skip and name == self.skip:
             self.skipping = True
@@ -132,45 +136,39 @@ class _Lower(Moves):
     _pjit = _jit
     _closed_call = _jit
 
-    def _custom_jvp_call(self, eqn: Any, *args: Nodes) -> list[Nodes]:
+    def _custom_jvp_call(self, eqn: JaxprEqn, *args: Nodes) -> list[Nodes]:
         return self.jaxpr(eqn.params["call_jaxpr"], args)
 
     _custom_vjp_call = _custom_jvp_call
 
-    def _call_hi_primitive(self, eqn: Any, *args: Nodes) -> list[Nodes]:
-        """JAX 0.11's form of functions with derivative rules of their own."""
-        made = eqn.params["_prim"]
+    def _call_hi_primitive(self, eqn: JaxprEqn, *args: Nodes) -> list[Nodes]:
+        return self.jaxpr(jaxprs.expanded(eqn), args)
 
-        def expanded(*flat: Any) -> list[Any]:
-            return jax.tree.leaves(made.expand(*jax.tree.unflatten(made.in_tree, flat)))
-
-        return self.jaxpr(jax.make_jaxpr(expanded)(*(atom.aval for atom in eqn.invars)), args)
-
-    def _custom_linear_solve(self, eqn: Any, *args: Nodes) -> list[Nodes]:
-        lengths, jaxprs = eqn.params["const_lengths"], eqn.params["jaxprs"]
+    def _custom_linear_solve(self, eqn: JaxprEqn, *args: Nodes) -> list[Nodes]:
+        lengths = eqn.params["const_lengths"]
         start = lengths.matvec + lengths.vecmat
         consts = args[start : start + lengths.solve]
-        return self.jaxpr(jaxprs.solve, [*consts, *args[sum(lengths) :]])
+        return self.jaxpr(eqn.params["jaxprs"].solve, [*consts, *args[sum(lengths) :]])
 
-    def _small_solve(self, eqn: Any, a: Nodes, b: Nodes) -> Nodes:
-        solve = dense.spd_solve if eqn.params["spd"] else dense.solve
+    def _small_solve(self, eqn: JaxprEqn, a: Nodes, b: Nodes) -> Nodes:
+        solve = solves.spd_solve if eqn.params["spd"] else solves.solve
         out = np.empty_like(b)
         for place in np.ndindex(*b.shape[:-2]):
             out[place] = solve(self.b, a[place], b[place])
         return out
 
-    def _platform_index(self, eqn: Any) -> Nodes:
+    def _platform_index(self, eqn: JaxprEqn) -> Nodes:
         groups = eqn.params["platforms"]
         chosen = next((k for k, names in enumerate(groups) if names is None or "cpu" in names), 0)
         return np.array(self.b.const(chosen), dtype=np.int64)
 
-    def _cond(self, eqn: Any, index: Nodes, *args: Nodes) -> list[Nodes]:
+    def _cond(self, eqn: JaxprEqn, index: Nodes, *args: Nodes) -> list[Nodes]:
         branches, number = eqn.params["branches"], int(index)
         last = len(branches) - 1
         known = self.b.value(number)
         if known is not None:
             return self.jaxpr(branches[min(max(int(known), 0), last)], args)
-        if any(_has_loop(branch.jaxpr) for branch in branches):
+        if any(jaxprs.has_loop(branch) for branch in branches):
             return self._guarded_branches(branches, number, args, eqn.outvars)
         outs = self.jaxpr(branches[last], args)
         for k in reversed(range(last)):
@@ -189,13 +187,16 @@ class _Lower(Moves):
         op = "le" if k == 0 else "ge" if k == last else "eq"
         return self.b.compare(op, number, self.b.const(k))
 
-    def _guarded_branches(self, branches: Any, number: int, args: Any, outvars: Any) -> list[Nodes]:
+    def _guarded_branches(
+        self, branches: Sequence[ClosedJaxpr], number: int, args: Sequence[Nodes], outvars: Sequence[Var]
+    ) -> list[Nodes]:
         """Each branch as a loop of one turn or none: a loop in a branch not taken may never end."""
-        b, shapes = self.b, [v.aval.shape for v in outvars]
-        outs = [self.constant(np.zeros(v.aval.shape), v.aval.dtype) for v in outvars]
+        b, arrays = self.b, [array_of(v) for v in outvars]
+        outs = [self.zeros(array) for array in arrays]
+        shapes = [array.shape for array in arrays]
         for k, branch in enumerate(branches):
 
-            def once(_: list[int], branch: Any = branch) -> list[int]:
+            def once(_: list[int], branch: ClosedJaxpr = branch) -> list[int]:
                 return [b.const(False), *_ravel(self.jaxpr(branch, args))]
 
             chosen = self._chooses(number, k, len(branches) - 1)
@@ -203,7 +204,7 @@ class _Lower(Moves):
             outs = _unravel(results[1:], shapes)
         return outs
 
-    def _while(self, eqn: Any, *args: Nodes) -> list[Nodes]:
+    def _while(self, eqn: JaxprEqn, *args: Nodes) -> list[Nodes]:
         p = eqn.params
         n, m = p["cond_nconsts"], p["body_nconsts"]
         cond_consts, body_consts, inits = args[:n], args[n : n + m], args[n + m :]
@@ -219,10 +220,10 @@ class _Lower(Moves):
 
         return _unravel(self.b.loop(_ravel(inits), condition, body), shapes)
 
-    def _scan(self, eqn: Any, *args: Nodes) -> list[Nodes]:
+    def _scan(self, eqn: JaxprEqn, *args: Nodes) -> list[Nodes]:
         """Written out turn by turn where that stays small, rolled otherwise."""
         p = eqn.params
-        n, m, length = *_scan_groups(eqn), p["length"]
+        n, m, length = *jaxprs.scan_groups(eqn), p["length"]
         consts, carry, xs = args[:n], list(args[n : n + m]), args[n + m :]
         order = list(range(length))[:: -1 if p["reverse"] else 1]
         state, before = self.b.snapshot(), len(self.b.nodes)
@@ -236,7 +237,7 @@ class _Lower(Moves):
                 return self._rolled_scan(p["jaxpr"], consts, list(args[n : n + m]), xs, order)
         ys = ys[:: -1 if p["reverse"] else 1]
         if not length:
-            return [*carry, *(self.constant(np.zeros(v.aval.shape), v.aval.dtype) for v in eqn.outvars[m:])]
+            return [*carry, *(self.zeros(array_of(v)) for v in eqn.outvars[m:])]
         stacked = [np.stack(column) for column in zip(*ys, strict=True)]
         return [*carry, *stacked]
 
@@ -250,7 +251,7 @@ class _Lower(Moves):
     ) -> list[Nodes]:
         shapes, rows = [c.shape for c in carry], [x.shape[1:] for x in xs]
         tables = [[int(a) for a in column] for x in xs for column in x[order].reshape(len(order), -1).T]
-        y_shapes: list[Any] = []
+        y_shapes: list[Shape] = []
 
         def body(params: list[int], entry: list[int]) -> tuple[list[int], list[int]]:
             outs = self.jaxpr(jaxpr, [*consts, *_unravel(params, shapes), *_unravel(entry, rows)])
@@ -268,8 +269,8 @@ class _Lower(Moves):
         return [*_unravel(results, shapes), *ys]
 
     # ---- the rest ---------------------------------------------------------------------------------
-    def _select_n(self, eqn: Any, which: Nodes, *cases: Nodes) -> Nodes:
-        if len(cases) == 2 and kind_of(eqn.invars[0].aval.dtype) == "b":
+    def _select_n(self, eqn: JaxprEqn, which: Nodes, *cases: Nodes) -> Nodes:
+        if len(cases) == 2 and kind_of(array_of(eqn.invars[0]).dtype) == "b":
             return self.each(lambda b, c, no, yes: b.select(c, yes, no), which, *cases)
         out = cases[-1]
         for k in reversed(range(len(cases) - 1)):
@@ -281,13 +282,13 @@ class _Lower(Moves):
             )
         return out
 
-    def _clamp(self, eqn: Any, low: Nodes, x: Nodes, high: Nodes) -> Nodes:
+    def _clamp(self, eqn: JaxprEqn, low: Nodes, x: Nodes, high: Nodes) -> Nodes:
         return self.each(lambda b, l, a, h: b.smaller(b.larger(a, l), h), low, x, high)
 
-    def _integer_pow(self, eqn: Any, x: Nodes) -> Nodes:
+    def _integer_pow(self, eqn: JaxprEqn, x: Nodes) -> Nodes:
         return self.each(lambda b, a: b.power(a, eqn.params["y"]), x)
 
-    def _pow(self, eqn: Any, x: Nodes, y: Nodes) -> Nodes:
+    def _pow(self, eqn: JaxprEqn, x: Nodes, y: Nodes) -> Nodes:
         def power(b: Builder, a: int, e: int) -> int:
             exponent = b.convert(e, "f")
             known = b.value(exponent)
@@ -300,66 +301,25 @@ class _Lower(Moves):
 
         return self.each(power, x, y)
 
-    def _round(self, eqn: Any, x: Nodes) -> Nodes:
+    def _round(self, eqn: JaxprEqn, x: Nodes) -> Nodes:
         if eqn.params["rounding_method"] != lax.RoundingMethod.TO_NEAREST_EVEN:
             return self.each(round_away, x)
         return self.each(lambda b, a: b.unary("rint", a, lambda v: float(round(v))), x)
 
-    def _empty(self, eqn: Any) -> Nodes:
-        aval = eqn.outvars[0].aval
-        return self.constant(np.zeros(aval.shape), aval.dtype)
+    def _empty(self, eqn: JaxprEqn) -> Nodes:
+        return self.zeros(array_of(eqn.outvars[0]))
 
     _empty2 = _empty
 
-    def _rng_bit_generator(self, eqn: Any, *_: Nodes) -> Nodes:
+    def _rng_bit_generator(self, eqn: JaxprEqn, *_: Nodes) -> Nodes:
         raise CannotTranslate("a step that draws random numbers has no scalar form")
-
-
-PLAIN_CALLS = {"checkpoint", "remat", "remat2", "core_call", "core_closed_call", "eval_jaxpr", "custom_lin"}
-
-
-def _has_loop(jaxpr: Any) -> bool:
-    """Whether a `while` is somewhere inside."""
-    for eqn in jaxpr.eqns:
-        if eqn.primitive.name == "while":
-            return True
-        for value in jax.tree.leaves(list(eqn.params.values()), is_leaf=lambda x: hasattr(x, "eqns")):
-            inner = getattr(value, "jaxpr", value)
-            if hasattr(inner, "eqns") and _has_loop(inner):
-                return True
-    return False
-
-
-def dtype_of(atom: Any) -> Any:
-    return atom.aval.dtype
-
-
-def _called(eqn: Any) -> ClosedJaxpr | None:
-    """The function that a plain call (checkpoint, eval_jaxpr, ...) runs; None for other operations."""
-    inner = [v for v in eqn.params.values() if hasattr(v, "eqns") or hasattr(v, "jaxpr")]
-    if len(inner) != 1:
-        return None
-    closed = inner[0] if hasattr(inner[0], "jaxpr") else ClosedJaxpr(inner[0], ())
-    fits = len(closed.jaxpr.invars) == len(eqn.invars) and len(closed.jaxpr.outvars) == len(eqn.outvars)
-    return closed if fits else None
 
 
 def _ravel(arrays: Sequence[Nodes]) -> list[int]:
     return [int(x) for array in arrays for x in np.ravel(array)]
 
 
-def _scan_groups(eqn: Any) -> tuple[int, int]:
-    """How many constants and carried values a scan has: its slices alone lose an axis on the way in and out.
-    (The parameters that say so have other names in other versions of JAX.)"""
-    inner = getattr(eqn.params["jaxpr"], "jaxpr", eqn.params["jaxpr"])
-    same = [
-        sum(a.aval.ndim == b.aval.ndim for a, b in zip(outer, own, strict=True))
-        for outer, own in ((eqn.invars, inner.invars), (eqn.outvars, inner.outvars))
-    ]
-    return same[0] - same[1], same[1]
-
-
-def _unravel(numbers: list[int], shapes: list[Any]) -> list[Nodes]:
+def _unravel(numbers: list[int], shapes: Sequence[Shape]) -> list[Nodes]:
     out, first = [], 0
     for shape in shapes:
         size = math.prod(shape)

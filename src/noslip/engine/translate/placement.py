@@ -8,12 +8,23 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import NamedTuple
 
-from noslip.engine.program import Block, Dense, Loop, Node, Rolled, TooLarge, uses, walk
+from noslip.engine.program import Block, Dense, Loop, Node, Number, Rolled, TooLarge, uses, walk
 
 LIMIT = 30_000  # operations written down; larger programs take LLVM many seconds and are XLA's
 COMMUTATIVE = {"add", "mul", "and", "or", "xor", "eq", "ne", "max", "min", "iadd", "imul"}
+
+
+class _Snapshot(NamedTuple):
+    """How far a translation had come: number of nodes, constants, and of each open block its length and what
+    it knew."""
+
+    nodes: int
+    constants: dict[tuple[str, Number | bytes], int]
+    blocks: list[
+        tuple[Block, int, dict[tuple[str, tuple[int, ...]], int], dict[tuple[str, int], tuple[int, ...]]]
+    ]
 
 
 class Blocks:
@@ -22,15 +33,15 @@ class Blocks:
     def __init__(self, limit: int = LIMIT) -> None:
         self.nodes: list[Node] = []
         self.blocks: list[Block] = []
-        self.constants: dict[Any, int] = {}
+        self.constants: dict[tuple[str, Number | bytes], int] = {}
         self.floor = 0  # the innermost block that may not run at all: nothing moves out of it
         self.limit = limit
 
     # ---- nodes ------------------------------------------------------------------------------------
-    def const(self, value: Any) -> int:
+    def const(self, value: Number) -> int:
         """A constant of the type that Python gives it."""
         kind = "b" if isinstance(value, bool) else "i" if isinstance(value, int) else "f"
-        key = (kind, struct.pack("<d", value) if kind == "f" else value)
+        key: tuple[str, Number | bytes] = (kind, struct.pack("<d", value) if kind == "f" else value)
         found = self.constants.get(key)
         if found is None:
             found = self._append(Node("const", (), kind, -1, value))
@@ -46,7 +57,7 @@ class Blocks:
     def input(self, kind: str, block: int) -> int:
         return self._append(Node("input", (), kind, block))
 
-    def value(self, node: int) -> Any:
+    def value(self, node: int) -> Number | None:
         """The constant that a node is, or None."""
         return self.nodes[node].value
 
@@ -65,14 +76,13 @@ class Blocks:
         block.items.append(found)
         return found
 
-    def recall(self, key: Any) -> Any:
-        """What was made from the same arguments before, in a block that is still open."""
-        return next((found for b in self.blocks if (found := b.known.get(key)) is not None), None)
+    def recall(self, key: tuple[str, int]) -> tuple[int, ...] | None:
+        """The nodes that were made together from this argument before, in a block that is still open."""
+        return next((found for b in self.blocks if (found := b.groups.get(key)) is not None), None)
 
-    def remember(self, key: Any, made: Any) -> Any:
-        """Keep several values made from the same arguments for `recall`."""
-        self.blocks[max(self.floor, *(self.nodes[a].home for a in made))].known[key] = made
-        return made
+    def remember(self, key: tuple[str, int], made: tuple[int, ...]) -> None:
+        """Keep several nodes made from the same argument for `recall`."""
+        self.blocks[max(self.floor, *(self.nodes[a].home for a in made))].groups[key] = made
 
     # ---- structure --------------------------------------------------------------------------------
     def loop(
@@ -151,18 +161,18 @@ class Blocks:
         )
         return results, stacked
 
-    def snapshot(self) -> Any:
+    def snapshot(self) -> _Snapshot:
         """All that translating on may change."""
-        blocks = [(block, len(block.items), dict(block.known)) for block in self.blocks]
-        return len(self.nodes), dict(self.constants), blocks
+        blocks = [(b, len(b.items), dict(b.known), dict(b.groups)) for b in self.blocks]
+        return _Snapshot(len(self.nodes), dict(self.constants), blocks)
 
-    def restore(self, state: Any) -> None:
+    def restore(self, state: _Snapshot) -> None:
         """Forget what was translated since the snapshot."""
-        mark, self.constants, blocks = state
-        del self.nodes[mark:]
-        for block, length, known in blocks:
+        del self.nodes[state.nodes :]
+        self.constants = state.constants
+        for block, length, known, groups in state.blocks:
             del block.items[length:]
-            block.known = known
+            block.known, block.groups = known, groups
 
     def _homes(self, inner: Sequence[Block], more: Sequence[int]) -> Iterator[int]:
         """The blocks, outside a loop, that compute what the loop uses."""
@@ -171,9 +181,11 @@ class Blocks:
         for read in (more, *(uses(self.nodes, item) for block in inner for item in walk(block))):
             yield from (self.nodes[a].home for a in read if self.nodes[a].home < inside)
 
-    def dense(self, routine: str, size: tuple[int, ...], inputs: Sequence[int], outputs: int) -> list[int]:
+    def dense(
+        self, routine: str, size: tuple[int, ...], inputs: Sequence[int], outputs: int, definite: bool
+    ) -> list[int]:
         """Call a rolled routine of linear algebra."""
         home = max(self.floor, *(self.nodes[a].home for a in inputs))
         results = [self._append(Node("result", (), "f", home)) for _ in range(outputs)]
-        self.blocks[home].items.append(Dense(routine, size, list(inputs), results))
+        self.blocks[home].items.append(Dense(routine, size, list(inputs), results, definite))
         return results

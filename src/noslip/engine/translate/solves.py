@@ -1,37 +1,37 @@
 """Small linear solves in scalar programs: written out where they are tiny or sparse, rolled loops otherwise.
 
-Rolled routines work on an array in
-memory with partial pivoting, one pivot row per lane; their arithmetic does not depend on the number of lanes.
+Rolled routines work on an array in memory with partial pivoting, one pivot row per lane; their arithmetic
+does not depend on the number of lanes.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from noslip.engine.translate.arrays import Nodes
 from noslip.engine.translate.builder import Builder
 
-Nodes = Any
 WRITTEN_OUT = 12  # symmetric solves up to this size, and larger ones that are mostly zeros
 
 
-def solve(b: Builder, a: Nodes, y: Nodes) -> Nodes:
+def solve(b: Builder, a: Nodes, y: Nodes, definite: bool = False) -> Nodes:
     """Gauss-Jordan with partial pivoting; with the identity on the right, in place."""
     n, k = y.shape
     if n == 1:
         return np.array([[b.div(int(x), int(a[0, 0])) for x in y[0]]], dtype=np.int64)
     if k == n and all(b.value(int(y[i, j])) == (i == j) for i, j in np.ndindex(n, n)):
-        return np.array(b.dense("inverse", (n, n), a.ravel().tolist(), n * n), dtype=np.int64).reshape(n, n)
-    inputs = np.concatenate([a, y], axis=1).ravel().tolist()
-    return np.array(b.dense("solve", (n, k, n + k), inputs, n * k), dtype=np.int64).reshape(n, k)
+        found = b.dense("inverse", (n, n), a.ravel().tolist(), n * n, definite)
+    else:
+        inputs = np.concatenate([a, y], axis=1).ravel().tolist()
+        found = b.dense("solve", (n, k, n + k), inputs, n * k, definite)
+    return np.array(found, dtype=np.int64).reshape(n, k)
 
 
 def spd_solve(b: Builder, a: Nodes, y: Nodes) -> Nodes:
     """LDL^T without pivoting; products with exact zeros vanish while it is written."""
     n = len(a)
     if n > WRITTEN_OUT and sum(b.value(x) != 0 for x in a.ravel().tolist()) > 4 * n:
-        return solve(b, a, y)
+        return solve(b, a, y, definite=True)
     low: list[list[int]] = [[] for _ in range(n)]
     diagonal: list[int] = []
     reciprocal: list[int] = []

@@ -1,1 +1,1 @@
-"""What the methods of one family share: states, equations, starts."""
+"""What the methods of one family share, in files named for it: states, maps, equations, starts."""

@@ -19,7 +19,7 @@ from noslip.geometry.bracket import Bracket, Point, refusal
 from noslip.geometry.frames import Frame
 from noslip.integrators.base import Integrator, Observation, Sum
 from noslip.numerics.discrete_gradients import noise
-from noslip.numerics.pytrees import pytree
+from noslip.numerics.pytrees import pytree, replaced
 
 if TYPE_CHECKING:
     from noslip.system import System
@@ -94,6 +94,12 @@ class OnDStar(Integrator):
         past = jnp.broadcast_to(d, (PAST, *self.stage_shape, d.size))
         energy = Sum.start(point.energy())
         return _at(point, Sum.start(t), Sum.start(q), Sum.start(point.rho), energy, d, past, signs, h)
+
+    def history(self, state: BracketState) -> Array:
+        return state.past
+
+    def with_history(self, state: BracketState, history: Array) -> BracketState:
+        return replaced(state, past=history)
 
     def guess(self, system: System, state: BracketState, h: Array) -> Array:
         last, ahead = state.past[0], jnp.tensordot(jnp.asarray(EXTRAPOLATION), state.past, 1)

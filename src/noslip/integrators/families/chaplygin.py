@@ -23,9 +23,17 @@ from noslip.geometry import chaplygin, hamiltonization
 from noslip.geometry.chaplygin import Reduction, make_group
 from noslip.geometry.groups import GROUPS
 from noslip.geometry.hamiltonization import Hamiltonization
-from noslip.integrators.base import Integrator, Observation, Sum, require_interval, require_one_of
-from noslip.integrators.solve import Solve, Status
-from noslip.numerics.pytrees import pytree, replaced
+from noslip.integrators.base import (
+    Integrator,
+    Observation,
+    Solve,
+    Sum,
+    pytree,
+    replaced,
+    require_interval,
+    require_one_of,
+)
+from noslip.integrators.solve import Status
 from noslip.system import System
 
 STARTS = ("legendre", "taylor1")
@@ -45,9 +53,9 @@ class ReducedState:
 
 @pytree
 class HamiltonizedState(ReducedState):
-    """The same with the normalisation of f (its logarithm here, where f is found), and the initial energy."""
+    """The same with the normalisation of f (its logarithm, where f is found) and the initial energy."""
 
-    reference: Array
+    norm: Array
     energy: Array
 
 
@@ -67,6 +75,10 @@ class OnBase(Integrator):
     @property
     def remembers_start(self) -> bool:
         return True
+
+    @property
+    def symmetry(self) -> str:
+        return self.group
 
     @property
     def order(self) -> int:
@@ -170,6 +182,10 @@ class OnHamiltonizedBase(OnBase):
     def preserves(self) -> frozenset[str]:
         return super().preserves | {"symplectic_reduced"}
 
+    @property
+    def canonical(self) -> MomentumChart:
+        return MomentumChart(self)
+
     def applies_to(self, system: System) -> str | None:
         reason = super().applies_to(system)
         if reason is None and (missing := hamiltonization.refusal(self.reduced(system))):
@@ -185,13 +201,13 @@ class OnHamiltonizedBase(OnBase):
         """f at r, near the state: the system's own, or found by integrating d ln f from there."""
         made, base = self.hamiltonized(system), self.reduced(system).base_index
         if system.multiplier is None:
-            return jnp.exp(state.reference + made.log_ratio(state.q.value[base], r))
-        return state.reference * system.multiplier(made.reduced.at(r), system.parameters)
+            return jnp.exp(state.norm + made.log_ratio(state.q.value[base], r))
+        return state.norm * system.multiplier(made.reduced.at(r), system.parameters)
 
     def multiplier_here(self, system: System, state: HamiltonizedState) -> Array:
         """f at the state."""
         if system.multiplier is None:
-            return jnp.exp(state.reference)
+            return jnp.exp(state.norm)
         return self.multiplier(system, state, state.q.value[self.reduced(system).base_index])
 
     def base_velocity(self, system: System, state: HamiltonizedState) -> Array:
@@ -203,11 +219,11 @@ class OnHamiltonizedBase(OnBase):
     def init(self, system: System, q: Array, v: Array, t: Array, h: Array) -> HamiltonizedState:
         reduced = self.reduced(system)
         r, w = q[reduced.base_index], v[reduced.base_index]
-        reference = jnp.zeros(())
+        norm = jnp.zeros(())
         if system.multiplier is not None:
-            reference = 1 / system.multiplier(reduced.at(r), system.parameters)
+            norm = 1 / system.multiplier(reduced.at(r), system.parameters)
         P, energy = reduced.momentum(r, w), system.energy(q, v)
-        state = HamiltonizedState(Sum.start(t), Sum.start(q), P, v, w, w, reference, energy)
+        state = HamiltonizedState(Sum.start(t), Sum.start(q), P, v, w, w, norm, energy)
         return self.started(system, state, h)
 
     def update(self, system: System, state: HamiltonizedState, d: Array, h: Array) -> HamiltonizedState:
@@ -215,8 +231,8 @@ class OnHamiltonizedBase(OnBase):
         if system.multiplier is not None:
             return moved
         r = state.q.value[self.reduced(system).base_index]
-        carried = state.reference + self.hamiltonized(system).log_ratio(r, r + d)
-        return self.observed(system, replaced(moved, reference=carried))
+        carried = state.norm + self.hamiltonized(system).log_ratio(r, r + d)
+        return self.observed(system, replaced(moved, norm=carried))
 
     def advance(self, system: System, state: HamiltonizedState, h: Array) -> tuple[HamiltonizedState, Solve]:
         """One step; where f has a zero on the way that the method cannot pass, the record says so."""
@@ -241,3 +257,21 @@ class OnHamiltonizedBase(OnBase):
     ) -> Array:
         """Whether a solved step has gone through a zero of f where it cannot go on."""
         raise NotImplementedError(f"{type(self).__name__} must define passes_zero")
+
+
+@dataclass(frozen=True)
+class MomentumChart:
+    """(r, P) of the states of a method that carries Chaplygin's multiplier along."""
+
+    method: OnHamiltonizedBase
+
+    def point(self, system: System, state: HamiltonizedState) -> tuple[Array, Array]:
+        return state.q.value[self.method.reduced(system).base_index], state.P
+
+    def moved(self, system: System, state: HamiltonizedState, r: Array, P: Array) -> HamiltonizedState:
+        """f is normalised at the start, so one that is found along the way changes with r."""
+        base, norm = self.method.reduced(system).base_index, state.norm
+        q = jnp.asarray(state.q.value)
+        if system.multiplier is None:
+            norm = norm + self.method.hamiltonized(system).log_ratio(q[base], jnp.asarray(r))
+        return replaced(state, q=Sum(q.at[base].set(r), state.q.low), P=P, norm=norm)

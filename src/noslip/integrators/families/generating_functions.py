@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 from jax import Array
 
 from noslip.integrators.base import Integrator, Observation, Sum
-from noslip.integrators.families.lagrange_dalembert import VelocityState, kinetic_scale, mean
+from noslip.integrators.families.states import VelocityState, kinetic_scale
 from noslip.numerics.linear import spd_solve
+from noslip.numerics.sums import average
 
 if TYPE_CHECKING:
     from noslip.system import System
@@ -50,15 +51,15 @@ class Generating(Integrator):
             p = system.momentum(node, w)
             p0.append(p - (1 - alpha) * h * f)
             p1.append(p + alpha * h * f)
-        return mean(p0), mean(p1)
+        return average(p0), average(p1)
 
     def discrete_lagrangian(self, system: System, q: Array, q1: Array, h: Array) -> Array:
         """S of (25)."""
         w = (q1 - q) / h
-        return mean([h * system.lagrangian(q + a * h * w, w, system.parameters) for a in self.alphas])
+        return average([h * system.lagrangian(q + a * h * w, w, system.parameters) for a in self.alphas])
 
     def init(self, system: System, q: Array, v: Array, t: Array, h: Array) -> VelocityState:
-        return VelocityState(Sum.start(t), Sum.start(q), Sum.start(v), system.multipliers(q, v, t), t)
+        return VelocityState.start(system, q, v, t)
 
     def guess(self, system: System, state: VelocityState, h: Array) -> Array:
         return h / 2 * system.acceleration(state.q.value, state.v.value, state.t.value)

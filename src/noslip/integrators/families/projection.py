@@ -28,7 +28,7 @@ class ProjectedState(BracketState):
 
 
 @pytree
-class Unknown:
+class ProjectedUnknown:
     """The unknown of the base, the multipliers of the projection, and the whole increment."""
 
     x: Array

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
-import platform
-import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 ROUNDS = 7
@@ -47,23 +43,3 @@ def one_core() -> Iterator[None]:
         yield
     finally:
         os.sched_setaffinity(0, allowed)
-
-
-def versions() -> dict[str, str]:
-    """What was measured, and on what."""
-    found = {"python": platform.python_version(), "processor": _processor(), "cores": str(os.cpu_count())}
-    for name in ("noslip", "jax", "jaxlib", "llvmlite", "numpy"):
-        with suppress(importlib.metadata.PackageNotFoundError):
-            found[name] = importlib.metadata.version(name)
-    with suppress(OSError, subprocess.CalledProcessError):
-        first = subprocess.run(["gcc", "--version"], capture_output=True, text=True, check=True).stdout
-        found["gcc"] = first.splitlines()[0]
-    return found
-
-
-def _processor() -> str:
-    with suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()

@@ -11,7 +11,7 @@ import ctypes
 import subprocess
 from pathlib import Path
 
-from noslip.engine.backends.native import Function
+from noslip.engine.backends.native import NativeFunction
 from noslip.engine.program import UNUSED, Dense, Loop, Program, Rolled, Visitor
 
 FLAGS = ("-O3", "-march=native", "-ffp-contract=off", "-fno-math-errno", "-shared", "-fPIC", "-lm")
@@ -183,7 +183,7 @@ class _Printer(Visitor):
         if node in self.given:
             return self.given[node]
         made = self.program.nodes[node]
-        if made.op != "const":
+        if made.value is None:
             return f"{self.prefix}{node}"
         if isinstance(made.value, bool):
             return f"SB({int(made.value)})"
@@ -308,7 +308,7 @@ def time_loop(step: Program) -> str:
     return "\n".join([*source, "}", "}"])
 
 
-def compile_c(source: str, lanes: int, folder: Path) -> Function:
+def compile_c(source: str, lanes: int, folder: Path) -> NativeFunction:
     """Compile with gcc and return the function `advance`."""
     path = folder / f"advance{lanes}.c"
     path.write_text(source)
@@ -317,4 +317,4 @@ def compile_c(source: str, lanes: int, folder: Path) -> Function:
     loaded = ctypes.CDLL(str(library))
     loaded.advance.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64]
     loaded.advance.restype = None
-    return Function(loaded.advance, loaded)
+    return NativeFunction(loaded.advance, loaded)

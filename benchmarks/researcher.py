@@ -2,38 +2,24 @@
 
 from __future__ import annotations
 
-import importlib.util
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
-from noslip.bench._clock import best_of_rounds, one_core, versions
+from benchmarks import gonzalez_numpy as script
+from noslip.analysis.timing import best_of_rounds, one_core
+from noslip.bench.machine import versions
 from noslip.integrators.discrete_gradient import DiscreteGradient
+from noslip.markdown import table
 from noslip.simulate import simulate
 from noslip.systems import quartic
 
-SCRIPT = Path(__file__).parents[3] / "benchmarks" / "gonzalez_numpy.py"
 STEP, STEPS, SLOW_STEPS = 0.05, 20000, 100
 Row = dict[str, Any]
-
-
-def load_script() -> Any:
-    """benchmarks/gonzalez_numpy.py, which is part of the repository and not of the package."""
-    if not SCRIPT.exists():
-        raise FileNotFoundError(
-            f"there is no file '{SCRIPT}'; this benchmark needs a checkout of the repository"
-        )
-    spec = importlib.util.spec_from_file_location("gonzalez_numpy", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def initial_state() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -44,7 +30,7 @@ def initial_state() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def measure(show: Callable[[Row], None] = lambda row: None) -> dict[str, Any]:
     """Nanoseconds per step of noslip (whole calls of `simulate`) and of three solves in NumPy."""
-    script, system, (q, v, z) = load_script(), quartic.system(), initial_state()
+    system, (q, v, z) = quartic.system(), initial_state()
 
     def ours() -> None:
         simulate(system, DiscreteGradient(), q, v, step_size=STEP, steps=STEPS, save_every=STEPS)
@@ -75,8 +61,8 @@ def measure(show: Callable[[Row], None] = lambda row: None) -> dict[str, Any]:
 
 def markdown(result: dict[str, Any]) -> str:
     head = ("by", "per step", "ratio to noslip", f"difference after {SLOW_STEPS} steps")
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    rows = []
     for row in result["rows"]:
         off = f"{row['difference']:.0e}" if "difference" in row else ""
-        lines.append(f"| {row['by']} | {row['ns'] / 1e3:.3g} us | {row['ratio']:.4g} | {off} |")
-    return "\n".join(lines)
+        rows.append([row["by"], f"{row['ns'] / 1e3:.3g} us", f"{row['ratio']:.4g}", off])
+    return table(head, rows)

@@ -49,16 +49,6 @@ class Problem:
         run = simulate(self.system, ReferenceFlow(), *self.state, step_size=self.span, steps=1)
         return run.q[-1], run.v[-1]
 
-    def errors(self, q: Any, v: Any) -> dict[str, float]:
-        """Global error of the end state, and those of energy and constraint there."""
-        q, v = np.asarray(q, float), np.asarray(v, float)
-        energy = [float(self.system.energy(*state)) for state in ((q, v), self.state)]
-        return {
-            "error": float(max(np.max(np.abs(q - self.end[0])), np.max(np.abs(v - self.end[1])))),
-            "energy error": abs(energy[0] - energy[1]),
-            "constraint error": float(np.max(np.abs(self.system.phi(q, v)))),
-        }
-
 
 # ---- knife edge on an inclined plane; m = J = g = 1 ----------------------------------------------------
 SLOPE = float(np.sin(np.pi / 36))

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from noslip.bench.problems import Problem
+from benchmarks.problems import Problem
 
 Solver = Callable[[], tuple[Any, Any]]
 

@@ -5,7 +5,8 @@ import shutil
 import numpy as np
 import pytest
 
-from noslip.engine.backends import c_source, native
+from benchmarks import c_source
+from noslip.engine.backends import native
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
 from noslip.run.one_native import NativeTrajectory
 from noslip.run.pairing import pairing_of

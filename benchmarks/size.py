@@ -9,11 +9,13 @@ from typing import Any
 import jax
 import numpy as np
 
-from noslip.bench._clock import best_of_rounds, one_core, versions
+from noslip.analysis.timing import best_of_rounds, one_core
+from noslip.bench.machine import versions
 from noslip.engine.program import CannotTranslate
 from noslip.integrators.base import Integrator
 from noslip.integrators.discrete_gradient import DiscreteGradient
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
+from noslip.markdown import table
 from noslip.run import one_xla
 from noslip.run.choose import on_cpu
 from noslip.run.one_native import NativeTrajectory
@@ -70,7 +72,7 @@ def _rows(method: Integrator, n: int) -> Iterator[Row]:
 def markdown(result: dict[str, Any]) -> str:
     head = ("method", "n", "coordinates", "native, per step", "XLA, per step", "native / XLA", "operations",
             "native, first", "XLA, first")  # fmt: skip
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    rows = []
     pairs: dict[Any, dict[str, Row]] = {}
     for row in result["rows"]:
         pairs.setdefault((row["method"], row["n"], row["coordinates"]), {})[row["by"]] = row
@@ -81,5 +83,5 @@ def markdown(result: dict[str, Any]) -> str:
         else:
             cells = [f"{native['ns'] / 1e3:.3g} us", f"{xla['ns'] / 1e3:.3g} us", f"{native['ratio']:.3f}"]
             cells += [str(native["operations"]), f"{native['first']:.2g} s", f"{xla['first']:.2g} s"]
-        lines.append("| " + " | ".join([method, str(n), str(coordinates), *cells]) + " |")
-    return "\n".join(lines)
+        rows.append([method, n, coordinates, *cells])
+    return table(head, rows)

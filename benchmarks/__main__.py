@@ -1,0 +1,3 @@
+from benchmarks.commands import app
+
+app(prog_name="python -m benchmarks")

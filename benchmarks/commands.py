@@ -1,0 +1,93 @@
+"""The commands of `python -m benchmarks`; in a checkout they are those of `noslip bench` too."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from noslip.cli.bench import JsonFile, Markdown, check_json, report, shown
+from noslip.cli.show import one_sentence
+
+app = typer.Typer(
+    help="Measure noslip against C, its peers and NumPy, and make the pages that show it.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.command("engine")
+def measure_engine(markdown: Markdown = False, json_file: JsonFile = None) -> None:
+    """Native code, XLA and the GPU against C printed from the same program, and C written by hand."""
+    with one_sentence():
+        check_json(json_file)
+        from benchmarks import engine
+        from noslip.bench import engine as installed
+
+        if shutil.which("gcc") is None:
+            typer.echo("gcc is not here: rows of C, and ratios to it, are left out")
+        result = engine.measure(lambda row: None if markdown else typer.echo(installed.line(row)))
+        report(result, installed.markdown(result) if markdown else "", json_file)
+
+
+@app.command("peers")
+def measure_peers(markdown: Markdown = False, json_file: JsonFile = None) -> None:
+    """Work against precision: noslip and SciPy, SUNDIALS, solve_dae, PyDy, diffrax, heyoka."""
+    with one_sentence():
+        check_json(json_file)
+        from benchmarks import peers
+
+        result = peers.measure(shown(markdown))
+        report(result, peers.markdown(result), json_file)
+
+
+@app.command("researcher")
+def measure_researcher(markdown: Markdown = False, json_file: JsonFile = None) -> None:
+    """One trajectory against the same scheme in NumPy and scipy.optimize."""
+    with one_sentence():
+        check_json(json_file)
+        from benchmarks import researcher
+
+        result = researcher.measure(shown(markdown))
+        report(result, researcher.markdown(result), json_file)
+
+
+@app.command("size")
+def measure_size(markdown: Markdown = False, json_file: JsonFile = None) -> None:
+    """Cost against the number of coordinates, native code and XLA."""
+    with one_sentence():
+        check_json(json_file)
+        from benchmarks import size
+
+        result = size.measure(shown(markdown))
+        report(result, size.markdown(result), json_file)
+
+
+@app.command("gpu")
+def measure_gpu(
+    folder: Annotated[
+        Path, typer.Argument(help="Where the two JSON files go.", file_okay=False, exists=True)
+    ],
+) -> None:
+    """Ensembles by size and CFHM's variance with a million members, on a machine with a GPU."""
+    with one_sentence():
+        from benchmarks import gpu
+
+        gpu.measure(folder, typer.echo)
+
+
+@app.command("page")
+def make_page(
+    measured: Annotated[Path, typer.Argument(help="Folder with the JSON files.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the pages and their picture.")],
+) -> None:
+    """Make the pages on performance from what was measured."""
+    with one_sentence():
+        from benchmarks import page
+
+        for path in page.write(measured, output):
+            typer.echo(f"wrote {path}")

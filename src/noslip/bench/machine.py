@@ -1,0 +1,30 @@
+"""What was measured, and on what: the versions and the machine that every result names."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+
+
+def versions() -> dict[str, str]:
+    """What was measured, and on what."""
+    found = {"python": platform.python_version(), "processor": _processor(), "cores": str(os.cpu_count())}
+    for name in ("noslip", "jax", "jaxlib", "llvmlite", "numpy"):
+        with suppress(importlib.metadata.PackageNotFoundError):
+            found[name] = importlib.metadata.version(name)
+    with suppress(OSError, subprocess.CalledProcessError):
+        first = subprocess.run(["gcc", "--version"], capture_output=True, text=True, check=True).stdout
+        found["gcc"] = first.splitlines()[0]
+    return found
+
+
+def _processor() -> str:
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()

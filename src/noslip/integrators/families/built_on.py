@@ -1,0 +1,44 @@
+"""What the methods made of another method leave to it: compositions, projections."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from noslip.integrators.base import CanonicalChart, Integrator, Observation
+
+if TYPE_CHECKING:
+    from noslip.system import System
+
+
+class BuiltOn(Integrator):
+    """A method with the field `base`, on whose states it works."""
+
+    base: Integrator
+
+    @property
+    def own_time(self) -> bool:
+        return self.base.own_time
+
+    @property
+    def remembers_start(self) -> bool:
+        return self.base.remembers_start
+
+    @property
+    def symmetry(self) -> str | None:
+        return self.base.symmetry
+
+    @property
+    def canonical(self) -> CanonicalChart | None:
+        return self.base.canonical
+
+    def applies_to(self, system: System) -> str | None:
+        return self.base.applies_to(system)
+
+    def history(self, state: Any) -> Any:
+        return self.base.history(state)
+
+    def with_history(self, state: Any, history: Any) -> Any:
+        return self.base.with_history(state, history)
+
+    def observe(self, state: Any) -> Observation:
+        return self.base.observe(state)

@@ -1,0 +1,90 @@
+"""What the methods of a finite-difference map share: its choice by `beta` or `rho`, and JS definition 5.6.
+
+That definition makes a method for (q~, v) of one for pairs of nodes: F~ = rho o F o rho^-1, F being the
+discrete flow JS (59). Here it is for any map rho; the methods write out the case of rho^beta.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jax import Array
+
+from noslip.geometry.finite_difference_map import FiniteDifferenceMap, RhoBeta
+from noslip.integrators.base import Integrator, Sum, pytree, require_interval
+from noslip.integrators.families.states import Unknown, VelocityState
+
+if TYPE_CHECKING:
+    from noslip.system import System
+
+
+@pytree
+class MappedState(VelocityState):
+    """(q~_k, v_k) with the pair of original nodes behind it: w = (q_k - q_{k-1}) / h, ahead = q_k - q~_k,
+    and the momentum p = D2 L_d(q_{k-1}, q_k) that arrives at q_k."""
+
+    w: Sum
+    ahead: Array
+    p: Array
+
+
+def mapped_init(rho: FiniteDifferenceMap, system: System, state: VelocityState, h: Array) -> MappedState:
+    """rho^-1: the pair of original nodes that belongs to the state."""
+    q = state.q.value
+    ahead, w = rho.inverse(q, state.v.value, h)
+    p = rho.momenta(system, q + ahead - h * w, w, h, state.t.value)[1]
+    return MappedState(**vars(state), w=Sum.start(w), ahead=ahead, p=p)
+
+
+def mapped_residual(
+    rho: FiniteDifferenceMap, system: System, state: MappedState, x: Unknown, h: Array
+) -> Unknown:
+    """JS (59) for the pair (q_k, q_k + h w1): D1 L_d + p + h mu(q_k)^T lam = 0, phi_d = 0."""
+    qk, w = state.q.value + state.ahead, state.w.value
+    w1 = w + x.d
+    minus_d1, _ = rho.momenta(system, qk, w1, h, state.t.value + h)
+    reaction = system.mu(qk, (w + w1) / 2).T @ x.lam
+    return Unknown(minus_d1 - state.p - h * reaction, system.phi(*rho.node(qk, w1, h)))
+
+
+def mapped_update(
+    rho: FiniteDifferenceMap, system: System, state: MappedState, x: Unknown, h: Array
+) -> MappedState:
+    """rho of the new pair."""
+    qk, w, t = state.q.value + state.ahead, state.w.plus(x.d), state.t.plus(h)
+    shift, v = rho.at(qk, w.value, h)
+    _, p = rho.momenta(system, qk, w.value, h, t.value)
+    q, ahead = state.q.plus(state.ahead + shift), h * w.value - shift
+    return MappedState(t, q, Sum.start(v), x.lam, t.value - rho.fraction(qk) * h, w, ahead, p)
+
+
+class MapMethod(Integrator):
+    """A method with the parameters `beta` and `rho`, of which one or the other chooses the map."""
+
+    beta: float
+    rho: FiniteDifferenceMap | None
+
+    def __post_init__(self) -> None:
+        require_interval("beta", self.beta, 0.0, 1.0)
+        if self.rho is None:
+            return
+        if not isinstance(self.rho, FiniteDifferenceMap):
+            raise TypeError(f"`rho` must be a map such as RhoFunctions(g, f), but {self.rho!r} was provided")
+        if self.beta != 0.5:
+            raise ValueError(f"`beta` must be left out where `rho` is given, but {self.beta!r} was provided")
+        if isinstance(self.rho, RhoBeta):  # the same method, with its formulas written out
+            object.__setattr__(self, "beta", self.rho.beta)
+            object.__setattr__(self, "rho", None)
+
+    @property
+    def map(self) -> FiniteDifferenceMap:
+        """The finite-difference map of the method."""
+        return RhoBeta(self.beta) if self.rho is None else self.rho
+
+    def applies_to(self, system: System) -> str | None:
+        return self.map.refusal(system)
+
+    def options(self) -> dict[str, Any]:
+        return {
+            name: value for name, value in super().options().items() if name != "rho" or value is not None
+        }

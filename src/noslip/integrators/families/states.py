@@ -1,0 +1,54 @@
+"""States and unknowns that several families of methods use."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jax import Array
+
+from noslip.integrators.base import Sum, kinetic_sizes, pytree
+
+if TYPE_CHECKING:
+    from noslip.system import System
+
+
+@pytree
+class VelocityState:
+    """A position and a velocity, and the multipliers of the step that led here with the time they act at."""
+
+    t: Sum
+    q: Sum
+    v: Sum
+    lam: Array
+    lam_t: Array
+
+    @classmethod
+    def start(cls, system: System, q: Array, v: Array, t: Array) -> VelocityState:
+        """At the beginning of a run the multipliers are those of the motion."""
+        return cls(Sum.start(t), Sum.start(q), Sum.start(v), system.multipliers(q, v, t), t)
+
+
+@pytree
+class TwoPointState:
+    """The last node, the momentum that arrives there, and the last difference quotient."""
+
+    t: Sum
+    q: Sum
+    p: Array
+    v: Array
+    lam: Array
+    lam_t: Array
+    weight: Array
+
+
+@pytree
+class Unknown:
+    """Increment of the velocity and multipliers; as a residual: momentum balance and constraint."""
+
+    d: Array
+    lam: Array
+
+
+def kinetic_scale(system: System, q: Array, v: Array, d: Array, h: Array) -> Unknown:
+    """The sizes of an `Unknown` near the guess d."""
+    return Unknown(*kinetic_sizes(system, q, v, d, h))
