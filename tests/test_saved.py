@@ -149,6 +149,14 @@ def test_a_class_of_a_notebook_is_asked_for_by_its_name() -> None:
     assert noslip.rerun("b.nc", integrator=composed).identical
 
 
+def test_a_system_of_a_package_that_is_gone_is_asked_for() -> None:
+    run = save("RungeKutta4")
+    run.with_source("robot_of_a_package", {"k": 2.0}).save("a.nc")
+    with pytest.raises(ValueError, match=r"names robot_of_a_package, .* --system FILE\.py:NAME"):
+        noslip.rerun("a.nc")
+    assert noslip.rerun("a.nc", system="mine.py:robot").identical
+
+
 def test_another_method_or_system_is_named_as_a_possible_reason() -> None:
     save("VelocityNonholonomic(beta=0.3)")
     again = noslip.rerun("a.nc", system="mine.py:robot", integrator="VelocityNonholonomic(beta=0.4)")

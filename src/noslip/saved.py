@@ -86,16 +86,14 @@ def rerun(
     if missing := needed(info, system, integrator):
         given = {"system": system, "integrator": integrator}
         raise ValueError(_refusal(path, info, missing, given))
-    model, method = system_of(info, system), integrator_of(info, integrator)
+    done = int(np.sum(old.report.steps))
     new = simulate(
-        model,
-        method,
+        system_of(info, system),
+        integrator_of(info, integrator),
         old.q0,
         old.v0,
         step_size=info.step_size,
-        steps=int(np.sum(old.report.steps))
-        if old.success
-        else info.steps,  # an interrupted run as far as it went
+        steps=done if old.success else info.steps,  # an interrupted run is compared as far as it went
         t0=info.t0,
         save_every=info.save_every,
         backend=info.backend if info.backend in BACKENDS else "auto",
@@ -158,7 +156,7 @@ def needed(
     """What must still be given to have a saved run's system and integrator, with the words for it."""
     missing = {}
     if system is None and info.source not in systems.names():
-        missing["system"] = info.source or "FILE.py:NAME"
+        missing["system"] = info.source if in_a_file(info.source) else "FILE.py:NAME"
     try:
         integrator_of(info, integrator)
     except NotGiven as one:
@@ -174,7 +172,8 @@ def needed(
 
 def _refusal(path: str | Path, info: RunInfo, missing: Mapping[str, str], given: Mapping[str, Any]) -> str:
     """Why the run is not repeated, and how to have it repeated: as a command and as a call."""
-    named = [word for option, word in missing.items() if option != "system" or info.source]
+    named = [info.source if option == "system" else word for option, word in missing.items()]
+    named = [word for word in named if word]
     why = [] if "system" not in missing or info.source else ["does not say where its system came from"]
     if named:
         why.append(f"names {' and '.join(named)}, and {UNASKED}")

@@ -41,7 +41,17 @@ if TYPE_CHECKING:  # for editors and mypy; `python tests/integrators/test_method
     from noslip.integrators.semi_implicit_dla import SemiImplicitDLA as SemiImplicitDLA
     from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic as VelocityNonholonomic
 
-__all__ = ["Integrator", "discover", "find", "make", "parse", "spelled", "with_options", "word_of"]
+__all__ = [
+    "Integrator",
+    "discover",
+    "find",
+    "is_method",
+    "make",
+    "parse",
+    "spelled",
+    "with_options",
+    "word_of",
+]
 _GROUP = "noslip.integrators"
 
 
