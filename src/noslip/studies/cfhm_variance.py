@@ -145,9 +145,10 @@ def measure(
 def fit(t: np.ndarray, energy: np.ndarray, h: float) -> dict[str, float]:
     """The line through var(H(t) - H(0)) / h^4, from all members, and its errors from batches."""
     change = (energy - energy[:, :1])[np.all(np.isfinite(energy), axis=1)]
+    late = t >= TRANSIENT
 
     def line(part: np.ndarray) -> tuple[float, float]:
-        return _line(t, np.var(part, axis=0, ddof=1), h, TRANSIENT)
+        return _line(t[late], np.var(part[:, late], axis=0, ddof=1), h, TRANSIENT)
 
     batches = np.array([line(part) for part in np.array_split(change, min(BATCHES, len(change) // 4))])
     errors = np.std(batches, axis=0, ddof=1) / np.sqrt(len(batches))
