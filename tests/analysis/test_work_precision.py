@@ -113,7 +113,7 @@ def test_the_command_prints_and_writes_the_points(tmp_path: Path) -> None:
     ("words", "message"),
     [
         (["-i", "RungeKutta5"], "unknown integrator 'RungeKutta5'"),
-        (["-i", "RungeKutta4", "--plot", "x.txt"], "`--plot` must be a .png"),
+        (["-i", "RungeKutta4", "--plot", "x.txt"], "`--plot` must end in .png"),
         (["-i", "RungeKutta4", "--t-end", "0"], "`t_end` must be a time after"),
         (["-i", "RungeKutta4", "--steps", "0"], "`steps` must be"),
     ],

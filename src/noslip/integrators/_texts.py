@@ -50,7 +50,8 @@ def parse(text: str, find: Find | None = None) -> Integrator:
 
     try:
         tree = ast.parse(_TOKEN.sub(mark, text.strip()), mode="eval").body
-        made = _Reader(text, find, files).read(tree)
+        named = isinstance(tree, ast.Name | ast.Call)
+        made = _Reader(text, find, files).read(tree) if named else None
     except (SyntaxError, RecursionError, MemoryError):
         made = None
     if not isinstance(made, Integrator):
