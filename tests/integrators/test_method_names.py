@@ -149,7 +149,7 @@ REFUSED = {
     "": "must be written like DiscreteGradient()",
     "3": "must be written like DiscreteGradient()",
     "'mine.py:Own'": "must be written like DiscreteGradient()",
-    "lambda x: x": "must be a number, a text or another integrator",
+    "lambda x: x": "must be written like DiscreteGradient()",
     "mine.py:Ow": "unknown integrator in mine.py 'Ow'; did you mean 'Own'?",
     "mine.py:number": "a class derived from noslip.integrators.base.Integrator, but it is of type int",
     "mine.py:Bare()": "'mine.py:Bare' must be a frozen dataclass",
