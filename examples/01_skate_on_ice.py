@@ -9,7 +9,7 @@ from pathlib import Path
 import jax.numpy as jnp
 
 from noslip import System, load, simulate
-from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic
+from noslip.integrators import VelocityNonholonomic
 
 
 def lagrangian(q, v, p):

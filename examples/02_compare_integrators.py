@@ -8,9 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from noslip import simulate
-from noslip.integrators.discrete_lagrange_dalembert import DiscreteLagrangeDAlembert
-from noslip.integrators.runge_kutta4 import RungeKutta4
-from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic
+from noslip.integrators import DiscreteLagrangeDAlembert, RungeKutta4, VelocityNonholonomic
 from noslip.systems import rolling_disk_on_incline as disk
 
 METHODS = (

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 from noslip import System, simulate
 from noslip.analysis.conservation import energy_balance, energy_error
-from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
+from noslip.integrators import SemiImplicitDLA
 
 
 def lagrangian(q, v, p):

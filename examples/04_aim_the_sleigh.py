@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noslip import simulate
-from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic
+from noslip.integrators import VelocityNonholonomic
 from noslip.systems import chaplygin_sleigh
 
 TARGET = jnp.array([3.0, 2.0])

@@ -18,10 +18,7 @@ from rich.table import Table
 
 from noslip import Trajectory, simulate
 from noslip.analysis.conservation import constraint_error, energy_error
-from noslip.integrators.reference_flow import ReferenceFlow
-from noslip.integrators.runge_kutta4 import RungeKutta4
-from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
-from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic
+from noslip.integrators import ReferenceFlow, RungeKutta4, SemiImplicitDLA, VelocityNonholonomic
 from noslip.plots.trajectory import compare_runs
 from noslip.systems import gearbox
 
