@@ -1,6 +1,7 @@
 """Frames of D: matrices X(q) of shape (n, r), r = n - m, whose columns span the admissible velocities.
 
-- "system": the analytic frame of the system; where it has none, "householder" (a log message says so).
+- "system": the analytic frame of the system; where it has none, "householder". (The energy methods then use
+  no frame at all, see `frame_free`.)
 - "householder": the last r columns of Q in the Householder factorisation mu^T = Q R, CFHM Algorithm 1
   with A = mu^T. Its sign choices s are data of the frame, so that every point of a step sees the same
   vector fields; `renewed_signs` changes one where |w~| < |r| / 2, which may happen between steps only.
