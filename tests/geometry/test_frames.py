@@ -98,11 +98,6 @@ def test_a_sign_is_kept_until_it_cancels():
     assert renewed(-np.arcsin(0.87), -1.0) == -1
 
 
-def test_a_system_without_a_frame_gets_the_householder_one_and_the_log_says_so(particle, caplog):
-    from noslip.integrators.discrete_gradient import DiscreteGradient
-
+def test_who_asks_for_the_frame_of_a_system_that_has_none_gets_the_householder_one(particle):
     q = jnp.array([0.2, 0.5, -0.1])
     assert_array_equal(Frame(particle, "system")(q), Frame(particle, "householder")(q))
-    with caplog.at_level("INFO", logger="noslip"):
-        assert DiscreteGradient().applies_to(particle) is None
-    assert "householder" in caplog.text

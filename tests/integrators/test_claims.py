@@ -12,6 +12,7 @@ from noslip.integrators.lagrange_dalembert_chaplygin import LagrangeDAlembertCha
 from noslip.integrators.runge_kutta4 import RungeKutta4
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
 from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic
+from noslip.testing import frameless
 from noslip.testing import integrators as claims
 
 VARIANTS = [v for cls in integrators.discover().values() for v in cls.variants()]
@@ -27,6 +28,7 @@ TELLING += [
 EACH_SYSTEM = [(v, name) for v in THREE[1:2] for name in ("suslov", "quartic", "veselova", "turntable_ball")]
 EACH_SYSTEM += [(v, "appell_hamel_spring") for v in LagrangeDAlembertChaplygin.variants()]  # PP: nonlinear
 THE_REST = [(v, name) for v in VARIANTS for name in NAMES if (v, name) not in TELLING + EACH_SYSTEM]
+FRAMELESS = [(v, name) for v in VARIANTS for name in frameless.telling(v)]
 ON_D = [(v, name) for v in THREE[:2] for name in NAMES if systems.find(name).system().kind == "linear"]
 
 
@@ -50,6 +52,19 @@ def test_the_contract_holds(variant):
 def test_order_and_promises(variant, name):
     claims.check_order(variant, case(variant, name))
     claims.check_promises(variant, case(variant, name))
+
+
+@pytest.mark.parametrize(("variant", "name"), named([(v, name) for v, name in FRAMELESS if v in FIRST]))
+def test_order_and_promises_without_a_frame(variant, name):
+    made = claims.Case(name, *frameless.telling(variant)[name])
+    claims.check_order(variant, made)
+    claims.check_promises(variant, made)
+
+
+@pytest.mark.all_pairs
+@pytest.mark.parametrize(("variant", "name"), named([(v, name) for v, name in FRAMELESS if v not in FIRST]))
+def test_order_and_promises_of_the_rest_without_a_frame(variant, name):
+    test_order_and_promises_without_a_frame(variant, name)
 
 
 @pytest.mark.all_pairs

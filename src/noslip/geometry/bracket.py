@@ -17,12 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar, Protocol
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
 from noslip.geometry.frames import Frame
+from noslip.numerics.discrete_gradients import Energy, Step, simpson
 from noslip.numerics.linear import spd_solve
 from noslip.system import System
 
@@ -32,6 +34,43 @@ def refusal(system: System) -> str | None:
     if system.kind == "linear":
         return None
     return f"the bracket on D* needs linear constraints mu(q) v = 0, but these are {system.kind}"
+
+
+class MiddlePoint(Protocol):
+    """What a step asks of the point in its middle."""
+
+    @property
+    def q(self) -> Array: ...
+    @property
+    def v(self) -> Array: ...
+    def gradient(self) -> Array: ...
+    def apply(self, g: Array) -> Array: ...
+    def force(self, t: Array) -> Array: ...
+    def lift(self, rho: Array) -> Array: ...
+
+
+class AnyPoint(MiddlePoint, Protocol):
+    """What it asks of the others. `start` is what the `bend` of a step needs to know where it begins."""
+
+    @property
+    def rho(self) -> Array: ...
+    def energy(self) -> Array: ...
+    def start(self) -> Array: ...
+
+
+class Chart(Energy, Protocol):
+    """D* around a step, with or without a frame: points z and the motion there. `dual` and `vector` are the
+    metric, in which discrete gradients are corrected and projections are orthogonal; `moving` says that all
+    this is seen from the middle of one step, to which `begin` takes the (q, rho) of a state."""
+
+    @property
+    def moving(self) -> bool: ...
+    def begin(self, z: Array) -> Array: ...
+    def joined(self, z: Array, shift: Array, there: Array, d: Array) -> Array: ...
+    def at(self, z: Array) -> AnyPoint: ...
+    def middle(self, z: Array) -> MiddlePoint: ...
+    def field(self, z: Array) -> Array: ...
+    def vector(self, g: Array) -> Array: ...
 
 
 @dataclass(frozen=True)
@@ -78,6 +117,10 @@ class Point:
         """(dH/dq, dH/drho), CFHM (18)."""
         return jnp.concatenate([jax.grad(self._with_dq())(self.q), self.y])
 
+    def start(self) -> Array:
+        """What `bend` needs to know where a step begins."""
+        return self.gradient()
+
     def slope(self, d: Array) -> Array:
         """dH . d, without the whole gradient."""
         n = self.q.size
@@ -112,6 +155,7 @@ class Bracket:
     """Points of D* and the maps to (q, v) and (q, p)."""
 
     frame: Frame
+    moving: ClassVar[bool] = False
 
     @property
     def n(self) -> int:
@@ -147,6 +191,30 @@ class Bracket:
         """H(z) and dH(z) . d."""
         point = self.at(z)
         return point.energy(), point.slope(d)
+
+    def begin(self, z: Array) -> Array:
+        """The coordinates of the point of a state: its own."""
+        return z
+
+    def joined(self, z: Array, shift: Array, there: Array, d: Array) -> Array:
+        """The increment that leads to d beyond `there`, the point at z + shift."""
+        return shift + d
+
+    def middle(self, z: Array) -> Point:
+        """The point in the middle of a step."""
+        return self.at(z)
+
+    def dual(self, d: Array) -> Array:
+        """The covector along which a discrete gradient is corrected: d itself, CFHM (12)."""
+        return d
+
+    def vector(self, g: Array) -> Array:
+        """The inverse of `dual`."""
+        return g
+
+    def bend(self, step: Step, slope: Array) -> tuple[Array, Array]:
+        """H(z + d), and the third-order part of H(z + d) - H(z) - slope; `step.g0` is dH(z)."""
+        return simpson(self, step, slope)
 
     def matrix(self, z: Array) -> Array:
         """Pi(z), CFHM (8)."""

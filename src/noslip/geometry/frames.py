@@ -1,6 +1,7 @@
 """Frames of D: matrices X(q) of shape (n, r), r = n - m, whose columns span the admissible velocities.
 
-- "system": the analytic frame of the system; where it has none, "householder" (a log message says so).
+- "system": the analytic frame of the system; where it has none, "householder". (The energy methods then use
+  no frame at all, see `frame_free`.)
 - "householder": the last r columns of Q in the Householder factorisation mu^T = Q R, CFHM Algorithm 1
   with A = mu^T. Its sign choices s are data of the frame, so that every point of a step sees the same
   vector fields; `renewed_signs` changes one where |w~| < |r| / 2, which may happen between steps only.
@@ -8,12 +9,12 @@
 - "coordinates": X = I without regard to the constraints, by which D* becomes the whole of T*Q.
 
 Derivatives of a frame are those of the algorithm (CFHM's forward differentiation is what JAX does), or
-central differences of a given step, CFHM remark 3.5.
+central differences, CFHM remark 3.5; their steps are the displacements of a time step (`displacements`), so
+that they are of second order in it whatever the units.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -29,7 +30,7 @@ DERIVATIVES = ("exact", "finite_difference")
 
 @dataclass(frozen=True)
 class Frame:
-    """A frame of a system by name; `difference` is the step of central differences, None for exact."""
+    """A frame of a system by name; `difference` has the steps of central differences, None for exact."""
 
     system: System
     name: str = "system"
@@ -60,10 +61,19 @@ class Frame:
         fixed = Frame(self.system, self.name, signs)
         if self.difference is None:
             return fixed
-        steps = self.difference * jnp.eye(q.size)
-        slopes = (jax.vmap(fixed)(q + steps) - jax.vmap(fixed)(q - steps)) / (2 * self.difference)
+        steps = jnp.broadcast_to(self.difference, q.shape)
+        there, back = jax.vmap(fixed)(q + jnp.diag(steps)), jax.vmap(fixed)(q - jnp.diag(steps))
+        slopes = (there - back) / (2 * steps[:, None, None])
         X = fixed(q)
         return lambda x: X + jnp.tensordot(x - q, slopes, 1)
+
+
+def displacements(system: System, q: Array, d: Array) -> Array:
+    """How far each coordinate alone would move in a step as long as d in the kinetic metric: in the unit of
+    each, and the same for d and -d. Where nothing moves no derivative of a frame is felt, and 1 will do."""
+    M = system.mass_matrix(q)
+    steps = jnp.sqrt(jnp.dot(d, M @ d) / jnp.diagonal(M))
+    return jnp.where(steps > 0, steps, 1.0)
 
 
 def uses_signs(system: System, name: str) -> bool:
@@ -71,15 +81,14 @@ def uses_signs(system: System, name: str) -> bool:
     return name == "householder" or (system.frame is None and name != "coordinates")
 
 
-def report_fallback(system: System, name: str) -> None:
-    """Say in the log that there is no analytic frame and which one is used."""
-    if name != "householder" and uses_signs(system, name):
-        logging.getLogger("noslip").info("the system has no frame: the householder frame is used")
-
-
 def householder(A: Array, signs: Array) -> Array:
     """The last n - m columns of Q in A = Q R, A of shape (n, m); CFHM Algorithm 1."""
     return _factorize(A, signs, keep=True)[0]
+
+
+def null_basis(mu: Array) -> Array:
+    """The frame of Algorithm 1 with the signs that avoid cancellation: a basis of the v with mu v = 0."""
+    return _factorize(mu.T, jnp.zeros(len(mu)), keep=False)[0]
 
 
 def initial_signs(system: System, q: Array) -> Array:

@@ -247,6 +247,12 @@ class Integrator:
         return None
 
     @property
+    def uses_frame(self) -> bool:
+        """Whether a frame that the system declares enters the step, so that a system without one may tell
+        more about the method. The claims test asks."""
+        return False
+
+    @property
     def canonical(self) -> CanonicalChart | None:
         """The chart (r, P) of T*M, P = f dl_c/drdot, where states carry P, so that the symplectic form can be
         measured on them; None where a step is a map of (q, v) only."""

@@ -8,8 +8,13 @@ where gbar is one of the discrete gradients (11)-(13) and E, the energy that z o
 along: E' = E + force . d_q. The velocity X y satisfies the constraints at every z. `frame="householder"`
 with gonzalez is CFHM's GONZALEZ-R, with `frame_derivative="finite_difference"` that of remark 3.5.
 
+Where the system declares no frame, and always with `frame="none"`, the frame is X(q) = P(q) B, B a basis of
+D at the middle of the step, which drops out (`geometry.frame_free`): rho is M v, and no unit matters. There
+`frame="orthonormal"` is the isometric form of it (`geometry.polar`).
+
 gonzalez, mean_value and symmetrized_coordinate_increment are symmetric in z, z' and so of order 2;
-coordinate_increment is of order 1. All depend on the frame, gonzalez also on the units of z.
+coordinate_increment is of order 1. In a frame they depend on it, gonzalez also on the units of z; and the
+signs of the Householder frame, which are memory, make a step of -h differ from the way back.
 `nodes` are those of Gauss's rule in the mean values.
 """
 
@@ -20,9 +25,10 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 from jax import Array
 
-from noslip.geometry.frames import DERIVATIVES, FRAMES
+from noslip.geometry.frames import DERIVATIVES
 from noslip.integrators.base import require_interval, require_one_of
-from noslip.integrators.families.bracket import BracketState, OnDStar
+from noslip.integrators.families.bracket import FRAMES, OnDStar
+from noslip.integrators.families.bracket_state import BracketState
 from noslip.numerics.discrete_gradients import GRADIENTS, Step, discrete_gradient
 from noslip.system import System
 
@@ -49,18 +55,22 @@ class DiscreteGradient(OnDStar):
         return 1 if self.gradient == "coordinate_increment" else 2
 
     @property
-    def preserves(self) -> frozenset[str]:
-        return frozenset({"constraint", "energy"} | ({"reversible"} if self.order == 2 else set()))
+    def self_adjoint(self) -> frozenset[str]:
+        return super().self_adjoint if self.order == 2 else frozenset()
 
     @classmethod
     def variants(cls) -> tuple[DiscreteGradient, ...]:
         # (13) happens to be symmetric on the telling systems, so a test of its own has it
-        return cls(), cls("mean_value", "orthonormal")
+        return cls(), cls("mean_value", "orthonormal"), cls("mean_value", "none")
+
+    def applies_to(self, system: System) -> str | None:
+        if "coordinate" in self.gradient and self.form(system) is not None:
+            return f"`gradient='{self.gradient}'` needs a frame, but there is none; try frame='householder'"
+        return super().applies_to(system)
 
     def fixed_point(self, system: System, state: BracketState, x: Array, h: Array) -> Array:
-        bracket = self.bracket(system, state.signs, h)
-        z = state.z
-        middle = bracket.at(z + x / 2)
+        bracket, z = self.chart(system, state, x, h)
+        middle = bracket.middle(z + x / 2)
         step = Step(z, x, state.energy.value, state.gradient, state.noise)
         known = middle.gradient() if self.gradient == "gonzalez" else None
         d = h * middle.apply(discrete_gradient(self.gradient, bracket, step, known, self.nodes))

@@ -1,7 +1,7 @@
 """Energy-preserving collocation on D* (Cohen, Hairer 2011), of order 2 s with s stages.
 
-For dz/dt = Pi dH, (9) of CFHM, Gauss nodes c_j with weights b_j and Lagrange polynomials l_j: a polynomial
-u of degree s with u(0) = z and, K_j being its slope at c_j,
+For dz/dt = Pi dH, CFHM (9), Gauss nodes c_j with weights b_j and Lagrange polynomials l_j: a polynomial u of
+degree s with u(0) = z and, K_j being its slope at c_j,
 
     K_j = Pi(u(c_j)) G_j + (0, X^T force),      G_j = (1 / b_j) int_0^1 l_j(tau) dH(u(tau)) dtau
     z' = z + h sum_j b_j K_j
@@ -9,25 +9,24 @@ u of degree s with u(0) = z and, K_j being its slope at c_j,
 The integrals are taken by Gauss's rule with `nodes` points, and the defect of the energy, the anchor E of
 `DiscreteGradient` included, is spread over the stages:
 
-    G_j += c K_j / (h sum_i b_i |K_i|^2),      c = H(z') - E - h sum_j b_j K_j . G_j
+    G_j += c K_j* / (h sum_i b_i K_i . K_i*),    c = H(z') - E - h sum_j b_j K_j . G_j,    K* = K in a frame
 
-Then H(z') = E + work of `force` whatever the quadrature. One stage is the mean value method (11), (14).
-The unknown is x_j = h K_j.
+Then H(z') = E + work of `force` whatever the quadrature. One stage is the mean value method (11), (14). Pi, H
+and * without a frame are those of `geometry.frame_free`, seen from the middle. The unknown is x_j = h K_j.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from noslip.geometry.frames import FRAMES
 from noslip.integrators.base import require_interval, require_one_of
-from noslip.integrators.families.bracket import BracketState, OnDStar
-from noslip.numerics.collocation import GaussCollocation, gauss_collocation, stage_solver
+from noslip.integrators.families.bracket import FRAMES, OnDStar, work
+from noslip.integrators.families.bracket_state import BracketState
+from noslip.numerics.collocation import GaussCollocation, Map, gauss_collocation, stage_solver
 from noslip.numerics.discrete_gradients import mean, soft
 from noslip.numerics.linear import value_and_jacobian
 from noslip.system import System
@@ -46,14 +45,11 @@ class EnergyCollocation(OnDStar):
     def __post_init__(self) -> None:
         require_interval("stages", self.stages, 1, 6)
         require_one_of("frame", self.frame, FRAMES)
-        if self.nodes is not None:
-            require_interval("nodes", self.nodes, self.stages, 16)
+        require_interval("nodes", self.stages if self.nodes is None else self.nodes, self.stages, 16)
 
     @property
     def order(self) -> int:
         return 2 * self.stages
-
-    preserves = frozenset({"constraint", "energy", "reversible"})
 
     @property
     def stage_shape(self) -> tuple[int, ...]:
@@ -68,13 +64,13 @@ class EnergyCollocation(OnDStar):
 
     def slopes(self, system: System, state: BracketState, x: Array, h: Array) -> Array:
         """h K_j of the stages."""
-        rule, z = self.rule, state.z
-        bracket = self.bracket(system, state.signs, h)
+        rule, (bracket, z) = self.rule, self.chart(system, state, self.increment(x), h)
         gradients = jax.vmap(bracket.gradient)(z + rule.between @ x)
         G = jax.vmap(mean, (0, None))(rule.weights, gradients)
         defect = bracket.energy(z + rule.b @ x) - state.energy.value - rule.b @ jnp.sum(x * G, axis=1)
-        square = rule.b @ jnp.sum(x * x, axis=1)
-        G = G + soft(defect, state.noise) / jnp.where(square > 0, square, 1.0) * x
+        dual = jax.vmap(bracket.dual)(x)
+        square = rule.b @ jnp.sum(x * dual, axis=1)
+        G = G + soft(defect, state.noise) / jnp.where(square > 0, square, 1.0) * dual
 
         def slope(u: Array, G: Array, c: Array) -> Array:
             point = bracket.at(u)
@@ -84,28 +80,21 @@ class EnergyCollocation(OnDStar):
 
     def fixed_point(self, system: System, state: BracketState, x: Array, h: Array) -> Array:
         """Gauss-Seidel as in `DiscreteGradient`: x_q with the new x_rho."""
-        bracket, n, new = self.bracket(system, state.signs, h), system.n, self.slopes(system, state, x, h)
-        change = self.rule.A @ (new - x)[:, n:]
-        U = state.z + self.rule.A @ x
-        lifted = h * jax.vmap(lambda u, r: bracket.at(u).lift(r))(U, change)
+        n, A, new = system.n, self.rule.A, self.slopes(system, state, x, h)
+        bracket, z = self.chart(system, state, self.increment(x), h)
+        lifted = h * jax.vmap(lambda u, r: bracket.at(u).lift(r))(z + A @ x, A @ (new - x)[:, n:])
         return jnp.concatenate([new[:, :n] + lifted, new[:, n:]], axis=1)
 
-    def simplified_newton(
-        self, system: System, state: BracketState, x: Array, h: Array
-    ) -> Callable[[Array], Array]:
+    def simplified_newton(self, system: System, state: BracketState, x: Array, h: Array) -> Map:
         """x += (I - h A (x) J)^-1 (h K(x) - x), J being the Jacobian of Pi dH in the middle of the step."""
-        bracket, t = self.bracket(system, state.signs, h), state.t.value + h / 2
-        middle = state.z + self.increment(x) / 2
+        bracket, z = self.chart(system, state, self.increment(x), h)
+        middle, t = z + self.increment(x) / 2, state.t.value + h / 2
         J = value_and_jacobian(lambda z: bracket.field(z) + bracket.at(z).force(t), middle)[1]
         correct = stage_solver(self.rule.A, h * J)
         return lambda x: x + correct(self.slopes(system, state, x, h) - x)
 
     def update(self, system: System, state: BracketState, x: Array, h: Array) -> BracketState:
-        rule, work = self.rule, jnp.zeros(())
-        if system.force is not None:
-            bracket, U = self.bracket(system, state.signs, h), state.z + rule.A @ x
-            for u, step, c, b in zip(U, x, rule.c, rule.b, strict=True):
-                point = bracket.at(u)
-                force = system.applied_force(point.q, point.v, state.t.value + c * h)
-                work = work + b * jnp.dot(force, step[: system.n])
-        return self.moved(system, state, x, self.increment(x), work, h)
+        rule, (bracket, z) = self.rule, self.chart(system, state, self.increment(x), h)
+        stages = zip(z + rule.A @ x, x, rule.c, rule.b, strict=True)
+        done = work(system, ((bracket.at(u), d, state.t.value + c * h, b) for u, d, c, b in stages))
+        return self.moved(system, state, x, self.increment(x), done, h)

@@ -25,7 +25,8 @@ from jax import Array
 
 from noslip.geometry.bracket import refusal
 from noslip.integrators.base import Observation, require_one_of
-from noslip.integrators.families.bracket import BracketState, OnDStar
+from noslip.integrators.families.bracket import OnDStar
+from noslip.integrators.families.bracket_state import BracketState
 from noslip.numerics.discrete_gradients import GRADIENTS, Step, discrete_gradient
 from noslip.numerics.linear import spd_solve
 from noslip.numerics.pytrees import pytree
@@ -70,7 +71,7 @@ class FullSpaceDiscreteGradient(OnDStar):
     def _map(self, system: System, state: BracketState, x: Array, h: Array) -> tuple[Array, Array]:
         """The next d, and h lam."""
         n = system.n
-        bracket, z = self.bracket(system, state.signs, h), state.z
+        bracket, z = self.chart(system, state, x, h)
         middle = bracket.at(z + x / 2)
         step = Step(z, x, state.energy.value, state.gradient, state.noise)
         g = discrete_gradient(self.gradient, bracket, step)
@@ -81,8 +82,7 @@ class FullSpaceDiscreteGradient(OnDStar):
         solved = spd_solve(M, jnp.column_stack([free - x[n:], mu.T]))  # M^-1 of both
         quotient, lift = g[n:] + solved[:, 0] / 2, solved[:, 1:]
         impulse = -2 * spd_solve(mu @ lift, mu @ quotient)  # h lam
-        d = jnp.concatenate([h * (quotient + lift @ impulse / 2), free + mu.T @ impulse])
-        return d, impulse
+        return jnp.concatenate([h * (quotient + lift @ impulse / 2), free + mu.T @ impulse]), impulse
 
     def init(self, system: System, q: Array, v: Array, t: Array, h: Array) -> FullSpaceState:
         return _with_multipliers(super().init(system, q, v, t, h), system.multipliers(q, v, t), t)

@@ -5,29 +5,30 @@ a step of the symmetric projection of Hairer 2000 (Norton et al. 2015, cited by 
 
     z~ = z + B^T mu,      z~' = Phi(z~),      z' = z~' + B'^T mu,      g(z') = g at the start
 
-with one mu for both ends, which keeps the method self-adjoint and its order. Step and projection are
-solved together: the unknowns are those of the base, mu, and the whole increment e = z' - z. Given them,
+with one mu for both ends, which keeps the method self-adjoint and its order. Without a frame z, B and B' are
+seen from the middle of z and z', and B^T is taken in the kinetic metric. Step and projection are solved
+together: the unknowns are those of the base, mu, and the whole increment e = z' - z. Given them,
 
     x   = the base's map, from z~,   e = B^T mu + d(x) + B'^T mu
     mu -= W^+ (g(z + e) - g),        W = (B + B')(B + B')^T / 2
 
-W^+ being the minimum-norm solution: integrals may depend on each other (the gearbox's energy is the sum of
-the two others) or have no gradient for a while (an oscillator at rest). Rows of B are normalised at z, and
-differences of integrals below their noise count as zero, as in `DiscreteGradient`.
+W^+ being the minimum-norm solution: integrals may depend on each other (the gearbox's energy is a sum) or
+have no gradient for a while (an oscillator at rest). Rows of B are normalised at z, noise counts as zero.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 
 from noslip.integrators.discrete_gradient import DiscreteGradient
 from noslip.integrators.families import projection as level
-from noslip.integrators.families.bracket import EXTRAPOLATION, PAST, OnDStar
+from noslip.integrators.families.bracket import EXTRAPOLATION, OnDStar
 from noslip.integrators.families.built_on import BuiltOn
-from noslip.integrators.families.projection import DEPENDENT, ProjectedState, ProjectedUnknown
+from noslip.integrators.families.projection import ProjectedState, ProjectedUnknown
 from noslip.numerics.discrete_gradients import soft
 from noslip.system import System
 
@@ -42,9 +43,7 @@ class Projected(BuiltOn):
 
     def __post_init__(self) -> None:
         if not isinstance(self.base, OnDStar) or "constraint" not in self.base.preserves:
-            raise ValueError(
-                f"`base` must be a method on D* such as DiscreteGradient(), but it is {self.base}"
-            )
+            raise ValueError(f"`base` must be a method on D*, as DiscreteGradient(), but it is {self.base}")
 
     @property
     def order(self) -> int:
@@ -60,12 +59,7 @@ class Projected(BuiltOn):
         return super().applies_to(system)
 
     def init(self, system: System, q: Array, v: Array, t: Array, h: Array) -> ProjectedState:
-        state = self.base.init(system, q, v, t, h)
-        bracket = self.base.bracket(system, state.signs, h)
-        targets = level.integrals(bracket, state.z)
-        d = self.base.increment(state.past[0])
-        extra = jnp.broadcast_to(jnp.concatenate([jnp.zeros_like(targets), d]), (PAST, targets.size + d.size))
-        return level.completed(bracket, state, targets, extra)
+        return level.first(self.base, system, self.base.init(system, q, v, t, h), h)
 
     def guess(self, system: System, state: ProjectedState, h: Array) -> ProjectedUnknown:
         extra = jnp.asarray(EXTRAPOLATION) @ state.extra
@@ -76,24 +70,28 @@ class Projected(BuiltOn):
         self, system: System, state: ProjectedState, guess: ProjectedUnknown, h: Array
     ) -> ProjectedUnknown:
         # mu is judged by what it does to e: along dependent integrals it is noise without an effect
-        size = jnp.sqrt(jnp.sum(state.scale**2)) / DEPENDENT
+        size = jnp.sqrt(jnp.sum(state.scale**2)) / level.DEPENDENT
         x = self.base.scale(system, state, guess.x, h)
         return ProjectedUnknown(x, jnp.broadcast_to(size, guess.mu.shape), state.scale)
 
     def fixed_point(
         self, system: System, state: ProjectedState, x: ProjectedUnknown, h: Array
     ) -> ProjectedUnknown:
-        bracket, z = self.base.bracket(system, state.signs, h), state.z
-        shift = x.mu @ state.normals
-        new = self.base.fixed_point(system, level.displaced(bracket, state, shift), x.x, h)
-        B = level.gradients(bracket, z + x.e) / state.sizes[:, None]
-        e = shift + self.base.increment(new) + x.mu @ B
-        defect = (level.integrals(bracket, z + e) - state.targets) / state.sizes
-        both = state.normals + B
-        mu = level.minimum_norm(both @ both.T / 2, x.mu, soft(defect, state.levels))
-        return ProjectedUnknown(new, mu, e + (mu - x.mu) @ both)
+        bracket, z = self.base.chart(system, state, x.e, h)
+        vectors = jax.vmap(bracket.vector)
+        start = level.normals(system, bracket, z, state)
+        shift = x.mu @ vectors(start)
+        moved = level.displaced(bracket, z, state, shift)
+        new = self.base.fixed_point(system, moved, x.x, h)
+        B = level.gradients(system, bracket, z + x.e) / state.sizes[:, None]
+        d = self.base.landed(system, moved, self.base.increment(new), h)
+        e = bracket.joined(z, shift, moved.z, d) + x.mu @ vectors(B)
+        defect = (level.integrals(system, bracket, z + e) - state.targets) / state.sizes
+        both = start + B
+        mu = level.minimum_norm(both @ vectors(both).T / 2, x.mu, soft(defect, state.levels))
+        return ProjectedUnknown(new, mu, e + (mu - x.mu) @ vectors(both))
 
     def update(self, system: System, state: ProjectedState, x: ProjectedUnknown, h: Array) -> ProjectedState:
         moved = self.base.moved(system, state, x.x, x.e, jnp.zeros(()), h)
         extra = jnp.concatenate([jnp.concatenate([x.mu, x.e])[None], state.extra[:-1]])
-        return level.completed(self.base.bracket(system, moved.signs, h), moved, state.targets, extra)
+        return level.completed(self.base, system, moved, state.targets, extra, h)

@@ -17,6 +17,8 @@ from jax import Array, lax
 from noslip.numerics import linear
 from noslip.numerics.discrete_gradients import gauss
 
+Map = Callable[[Array], Array]
+
 
 def lagrange(nodes: np.ndarray, tau: np.ndarray) -> np.ndarray:
     """l_j(tau) at [..., j]."""
@@ -58,7 +60,7 @@ def gauss_collocation(stages: int, nodes: int) -> GaussCollocation:
     return GaussCollocation(c, b, integrals(c, c), integrals(c, tau), weights)
 
 
-def stage_solver(A: np.ndarray, J: Array) -> Callable[[Array], Array]:
+def stage_solver(A: np.ndarray, J: Array) -> Map:
     """R -> X with X - A X J^T = R, for X and R with one row per stage: the linear part of a collocation step.
 
     With A T = T B, B of blocks [lam] and [[alpha, beta], [-beta, alpha]], and X = T Y, R = T S, it remains

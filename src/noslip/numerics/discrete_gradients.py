@@ -3,10 +3,11 @@
 Between x and x' = x + d a discrete gradient of H satisfies gbar . d = H(x') - H(x) (10a) and tends to the
 gradient (10b). Here H(x) is replaced by an anchor E that a caller carries along: for any approximation g
 
-    gbar = g + (H(x') - E - g . d) / |d|^2 d
+    gbar = g + (H(x') - E - g . d) / (d . d*) d*
 
-so that gbar . d = H(x') - E whatever rounding or quadrature did to g. The quotient loses its digits where
-d is small; what it then consists of, noise of size eps S, is cut off by a soft threshold (`noise`).
+so that gbar . d = H(x') - E whatever rounding or quadrature did to g. d* is a covector that depends on d
+linearly, in CFHM d itself. The quotient loses its digits where d is small; what it then consists of, noise
+of size eps S, is cut off by a soft threshold (`noise`).
 
 - gonzalez (12), Gonzalez 1996: g = gradient at the middle. Its numerator is of third order in d; by
   Simpson's rule
@@ -36,12 +37,27 @@ SMALL = 1e-4  # where |gradient| |d| is below this part of the energies, their n
 GRADIENTS = ("gonzalez", "mean_value", "coordinate_increment", "symmetrized_coordinate_increment")
 
 
+@dataclass(frozen=True)
+class Step:
+    """From x by d: the anchor E, what `Energy.bend` needs to know at x (the gradient, if nothing else is
+    said there), and the threshold below which energies are noise."""
+
+    x: Array
+    d: Array
+    E: Array
+    g0: Array
+    noise: Array
+
+
 class Energy(Protocol):
-    """A function with the two kinds of derivative that discrete gradients need."""
+    """A function with what discrete gradients need: derivatives, the covector d* of an increment, and for
+    Gonzalez H(x') with the third-order part of H(x') - H(x) - slope, slope being that in the middle."""
 
     def energy(self, z: Array) -> Array: ...
     def gradient(self, z: Array) -> Array: ...
     def energy_and_slope(self, z: Array, d: Array) -> tuple[Array, Array]: ...
+    def dual(self, d: Array) -> Array: ...
+    def bend(self, step: Step, slope: Array) -> tuple[Array, Array]: ...
 
 
 @dataclass(frozen=True)
@@ -56,22 +72,22 @@ class Function:
     def energy_and_slope(self, z: Array, d: Array) -> tuple[Array, Array]:
         return jax.jvp(self.energy, (z,), (d,))
 
+    def dual(self, d: Array) -> Array:
+        return d
 
-@dataclass(frozen=True)
-class Step:
-    """From x by d: the anchor E, the gradient at x, and the threshold below which energies are noise."""
-
-    x: Array
-    d: Array
-    E: Array
-    g0: Array
-    noise: Array
+    def bend(self, step: Step, slope: Array) -> tuple[Array, Array]:
+        return simpson(self, step, slope)
 
 
-def noise(S: Array, g: Array, d: Array) -> Array:
-    """The threshold: 4 eps S near rest, S the size of the energies; nothing where d is not small, since
-    there the noise does no harm and a threshold would only make the energy less exact."""
-    motion = jnp.dot(g, g) * jnp.dot(d, d)
+def simpson(H: Energy, step: Step, slope: Array) -> tuple[Array, Array]:
+    """H(x'), and by Simpson's rule the third-order part of H(x') - H(x) - slope."""
+    H1, end_slope = H.energy_and_slope(step.x + step.d, step.d)
+    return H1, (jnp.dot(step.g0, step.d) + end_slope - 2 * slope) / 6
+
+
+def noise(S: Array, motion: Array) -> Array:
+    """The threshold: 4 eps S near rest, S the size of the energies; nothing where |gradient|^2 |d|^2, the
+    `motion`, is not small: there noise does no harm and a threshold would make the energy less exact."""
     return NOISE * S**3 / jnp.where(S > 0, S**2 + motion / SMALL**2, 1.0)
 
 
@@ -80,19 +96,18 @@ def soft(x: Array, threshold: Array) -> Array:
     return x - lax.stop_gradient(jnp.clip(x, -threshold, threshold))
 
 
-def along(d: Array, numerator: Array) -> Array:
-    """numerator / |d|^2 d, zero at d = 0."""
-    square = jnp.dot(d, d)
-    return numerator / jnp.where(square > 0, square, 1.0) * d
+def along(H: Energy, d: Array, numerator: Array) -> Array:
+    """numerator / (d . d*) d*, zero at d = 0."""
+    dual = H.dual(d)
+    square = jnp.dot(d, dual)
+    return numerator / jnp.where(square > 0, square, 1.0) * dual
 
 
 def gonzalez(H: Energy, step: Step, middle: Array) -> Array:
     """CFHM (12); `middle` is the gradient at x + d / 2."""
-    d = step.d
-    H1, slope1 = H.energy_and_slope(step.x + d, d)
-    g_d = jnp.dot(middle, d)
-    bend = (jnp.dot(step.g0, d) + slope1 - 2 * g_d) / 6
-    return middle + along(d, bend + soft(H1 - step.E - (g_d + bend), step.noise))
+    g_d = jnp.dot(middle, step.d)
+    H1, bend = H.bend(step, g_d)
+    return middle + along(H, step.d, bend + soft(H1 - step.E - (g_d + bend), step.noise))
 
 
 def mean_value(H: Energy, step: Step, nodes: int) -> Array:
@@ -127,7 +142,7 @@ def mean(weights: np.ndarray, values: Array) -> Array:
 def anchored(H: Energy, step: Step, g: Array) -> Array:
     """g with g . d = H(x + d) - E."""
     defect = H.energy(step.x + step.d) - step.E - jnp.dot(g, step.d)
-    return g + along(step.d, soft(defect, step.noise))
+    return g + along(H, step.d, soft(defect, step.noise))
 
 
 def discrete_gradient(name: str, H: Energy, step: Step, middle: Array | None = None, nodes: int = 5) -> Array:

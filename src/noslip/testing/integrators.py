@@ -21,6 +21,7 @@ from noslip.integrators.base import VOCABULARY, Integrator
 from noslip.integrators.reference_flow import ReferenceFlow
 from noslip.simulate import simulate
 from noslip.system import System
+from noslip.testing import frameless
 from noslip.testing.systems import perturbed
 from noslip.testing.verdict import require
 from noslip.trajectory import Trajectory
@@ -60,7 +61,8 @@ def perturbed_case(module: ModuleType) -> Case:
 
 def telling_cases(integrator: Integrator) -> list[Case]:
     """The cases on which every claim of a method is checked by default."""
-    return [perturbed_case(systems.find(name)) for name in telling(integrator)]
+    made = [perturbed_case(systems.find(name)) for name in telling(integrator)]
+    return made + [Case(name, *start) for name, start in frameless.telling(integrator).items()]
 
 
 def check_integrator(integrator: Integrator | type[Integrator], cases: Iterable[Case] | None = None) -> None:

@@ -2,12 +2,13 @@
 
 The state is z = (q, rho) as compensated sums, the energy that z must have (the anchor, which follows the
 work of `force`), the gradient of H at z, the signs of the frame and the last increments, from which the
-next one is extrapolated.
+next one is extrapolated. Without a frame rho is the kinetic momentum M v; see `families.frame_free`.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
@@ -15,38 +16,22 @@ import numpy as np
 from jax import Array
 
 from noslip.geometry import frames
-from noslip.geometry.bracket import Bracket, Point, refusal
+from noslip.geometry.bracket import Bracket, Chart, MiddlePoint, Point, refusal
+from noslip.geometry.frame_free import FreeBracket
 from noslip.geometry.frames import Frame
+from noslip.geometry.polar import PolarBracket
 from noslip.integrators.base import Integrator, Observation, Sum
+from noslip.integrators.families import frame_free
+from noslip.integrators.families.bracket_state import PAST, BracketState
 from noslip.numerics.discrete_gradients import noise
-from noslip.numerics.pytrees import pytree, replaced
+from noslip.numerics.pytrees import replaced
 
 if TYPE_CHECKING:
     from noslip.system import System
 
-PAST = 5  # increments that the guess is extrapolated from
 WILD = 0.25  # an extrapolated increment that differs from the last one by this part of z is not believed
 EXTRAPOLATION = np.array([(-1) ** k * math.comb(PAST, k + 1) for k in range(PAST)], dtype=float)
-
-
-@pytree
-class BracketState:
-    """A point of D* and what the next step needs there."""
-
-    t: Sum
-    q: Sum
-    rho: Sum
-    v: Array
-    energy: Sum
-    gradient: Array
-    noise: Array
-    scale: Array
-    past: Array
-    signs: Array
-
-    @property
-    def z(self) -> Array:
-        return jnp.concatenate([self.q.value, self.rho.value])
+FRAMES = (*frames.FRAMES, "none")
 
 
 def scales(point: Point, d: Array, h: Array) -> Array:
@@ -67,6 +52,10 @@ class OnDStar(Integrator):
     frame_derivative: str = "exact"
 
     @property
+    def uses_frame(self) -> bool:
+        return True
+
+    @property
     def stage_shape(self) -> tuple[int, ...]:
         return ()
 
@@ -74,21 +63,48 @@ class OnDStar(Integrator):
         """The increment of z that an unknown means."""
         return x
 
+    def form(self, system: System) -> frame_free.Form | None:
+        """What stands in the place of a frame, None where there is one: nothing is asked for and the system
+        has none, or none is wanted; "orthonormal" then means an isometry of the planes of D."""
+        if self.frame == "none" or (self.frame == "system" and system.frame is None):
+            return FreeBracket
+        return PolarBracket if self.frame == "orthonormal" and system.frame is None else None
+
     def applies_to(self, system: System) -> str | None:
         reason = refusal(system)
-        if reason is None:
-            frames.report_fallback(system, self.frame)
+        if reason is None and self.frame_derivative != "exact" and self.form(system) is not None:
+            return f"`frame_derivative='{self.frame_derivative}'` needs a frame, but there is none"
         return reason
 
-    def bracket(self, system: System, signs: Array, h: Array) -> Bracket:
-        step = h if self.frame_derivative == "finite_difference" else None
-        return Bracket(Frame(system, self.frame, signs, step))
+    @property
+    def preserves(self) -> frozenset[str]:
+        return frozenset({"constraint", "energy"}) | self.self_adjoint
+
+    @property
+    def self_adjoint(self) -> frozenset[str]:
+        """{"reversible"}, but not in a frame whose signs are those that the steps before have left."""
+        return frozenset() if self.frame == "householder" else frozenset({"reversible"})
+
+    def chart(self, system: System, state: BracketState, d: Array, h: Array) -> tuple[Chart, Array]:
+        """D* around a step from `state` by d, and the coordinates z of the state there."""
+        dq, form = d[: system.n], self.form(system)
+        middle = state.q.value + dq / 2
+        if form is None:
+            return Bracket(self._frame(system, state.signs, middle, dq)), state.z
+        bracket = form.around(system, middle, h)
+        return bracket, bracket.begin(state.z)
+
+    def _frame(self, system: System, signs: Array, q: Array, dq: Array) -> Frame:
+        exact = self.frame_derivative == "exact"
+        return Frame(system, self.frame, signs, None if exact else frames.displacements(system, q, dq))
 
     def init(self, system: System, q: Array, v: Array, t: Array, h: Array) -> BracketState:
+        if (form := self.form(system)) is not None:
+            return frame_free.first(form, system, q, v, t, h, self.stage_shape)
         signs = jnp.ones(system.m)
         if frames.uses_signs(system, self.frame):
             signs = frames.initial_signs(system, q)
-        bracket = self.bracket(system, signs, h)
+        bracket = Bracket(self._frame(system, signs, q, h * v))
         point = bracket.at(bracket.from_velocity(q, v))
         d = h * point.apply(point.gradient()) + h * point.force(t)
         past = jnp.broadcast_to(d, (PAST, *self.stage_shape, d.size))
@@ -112,30 +128,44 @@ class OnDStar(Integrator):
 
     def update(self, system: System, state: BracketState, x: Array, h: Array) -> BracketState:
         """For methods whose unknown is the increment, and in which `force` acts at the midpoint."""
-        work = jnp.zeros(())
-        if system.force is not None:
-            middle = self.bracket(system, state.signs, h).at(state.z + x / 2)
-            force = system.applied_force(middle.q, middle.v, state.t.value + h / 2)
-            work = jnp.dot(force, x[: system.n])
-        return self.moved(system, state, x, x, work, h)
+        bracket, z = self.chart(system, state, x, h)
+        done = work(system, ((bracket.middle(z + x / 2), x, state.t.value + h / 2, b) for b in (1.0,)))
+        return self.moved(system, state, x, x, done, h)
 
     def moved(
         self, system: System, state: BracketState, x: Array, d: Array, work: Array, h: Array
     ) -> BracketState:
         """The state after the increment d and the unknown x, during which `force` did `work`."""
         n = system.n
-        q, rho = state.q.plus(d[:n]), state.rho.plus(d[n:])
-        past, signs = jnp.concatenate([x[None], state.past[:-1]]), state.signs
+        past = jnp.concatenate([x[None], state.past[:-1]])
+        energy = state.energy if system.force is None else state.energy.plus(work)
+        if (form := self.form(system)) is not None:
+            return frame_free.moved(form, system, state, d, past, energy, h)
+        q, rho, signs = state.q.plus(d[:n]), state.rho.plus(d[n:]), state.signs
         if frames.uses_signs(system, self.frame):
             signs = frames.renewed_signs(system, q.value, signs)
-            rho, past = _turned(self.bracket(system, state.signs, h), signs, q.value, rho, past)
-        point = self.bracket(system, signs, h).at(jnp.concatenate([q.value, rho.value]))
-        energy = state.energy if system.force is None else state.energy.plus(work)
+            old = Bracket(self._frame(system, state.signs, q.value, d[:n]))
+            rho, past = _turned(old, signs, q.value, rho, past)
+        bracket = Bracket(self._frame(system, signs, q.value, d[:n]))
+        point = bracket.at(jnp.concatenate([q.value, rho.value]))
         return _at(point, state.t.plus(h), q, rho, energy, d, past, signs, h)
+
+    def landed(self, system: System, state: BracketState, d: Array, h: Array) -> Array:
+        """The increment of the state's (q, rho) that d means."""
+        form = self.form(system)
+        return d if form is None else frame_free.landed(form, system, state, d, h)[0]
 
     def observe(self, state: BracketState) -> Observation:
         t = state.t.value
         return Observation(t, state.q.value, state.v, None, t)
+
+
+def work(system: System, visits: Iterable[tuple[MiddlePoint, Array, Array, float]]) -> Array:
+    """Of `force` during a step: the sum of b force . d_q over the points visited, each with d, t and b."""
+    total = jnp.zeros(())
+    for point, d, t, b in visits if system.force is not None else ():
+        total = total + b * jnp.dot(system.applied_force(point.q, point.v, t), d[: system.n])
+    return total
 
 
 def _at(
@@ -144,7 +174,7 @@ def _at(
     """The state at a point, reached by d, with what is evaluated there once per step."""
     gradient = point.gradient()
     S = jnp.abs(energy.value) + jnp.abs(jnp.dot(point.rho, point.y))  # |H| + |p . v|
-    level = noise(S, gradient, d)
+    level = noise(S, jnp.dot(gradient, gradient) * jnp.dot(d, d))
     return BracketState(t, q, rho, point.v, energy, gradient, level, scales(point, d, h), past, signs)
 
 

@@ -28,6 +28,10 @@ class BuiltOn(Integrator):
         return self.base.symmetry
 
     @property
+    def uses_frame(self) -> bool:
+        return self.base.uses_frame
+
+    @property
     def canonical(self) -> CanonicalChart | None:
         return self.base.canonical
 

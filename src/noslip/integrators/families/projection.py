@@ -6,12 +6,14 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from noslip.geometry.bracket import Bracket
+from noslip.geometry.bracket import Chart
 from noslip.integrators.base import Sum
-from noslip.integrators.families.bracket import BracketState
+from noslip.integrators.families.bracket import OnDStar
+from noslip.integrators.families.bracket_state import PAST, BracketState
 from noslip.numerics.discrete_gradients import noise
 from noslip.numerics.linear import spd_solve
 from noslip.numerics.pytrees import pytree, replaced
+from noslip.system import System
 
 DEPENDENT = 1e-7  # eigenvalues of W below this are those of dependent integrals
 
@@ -36,41 +38,57 @@ class ProjectedUnknown:
     e: Array
 
 
-def integrals(bracket: Bracket, z: Array) -> Array:
+def integrals(system: System, bracket: Chart, z: Array) -> Array:
     """g(z): the energy and the declared first integrals."""
-    system, point = bracket.frame.system, bracket.at(z)
+    point = bracket.at(z)
     others = [f(point.q, point.v, system.parameters) for f in system.first_integrals.values()]
     return jnp.stack([point.energy(), *others])
 
 
-def gradients(bracket: Bracket, z: Array) -> Array:
+def gradients(system: System, bracket: Chart, z: Array) -> Array:
     """B = dg(z), one row per integral."""
-    return jax.jacrev(lambda z: integrals(bracket, z))(z)
+    return jax.jacrev(lambda z: integrals(system, bracket, z))(z)
 
 
-def completed(bracket: Bracket, state: BracketState, targets: Array, extra: Array) -> ProjectedState:
+def normals(system: System, bracket: Chart, z: Array, state: ProjectedState) -> Array:
+    """B at the beginning of a step, normalised: known, unless D* is seen from the middle of this step."""
+    return gradients(system, bracket, z) / state.sizes[:, None] if bracket.moving else state.normals
+
+
+def first(base: OnDStar, system: System, state: BracketState, h: Array) -> ProjectedState:
+    """The state of the base at the start, with the values to keep."""
+    d = base.increment(state.past[0])
+    targets = integrals(system, *base.chart(system, state, jnp.zeros_like(d), h))
+    extra = jnp.broadcast_to(jnp.concatenate([jnp.zeros_like(targets), d]), (PAST, targets.size + d.size))
+    return completed(base, system, state, targets, extra, h)
+
+
+def completed(
+    base: OnDStar, system: System, state: BracketState, targets: Array, extra: Array, h: Array
+) -> ProjectedState:
     """The state of the base with the gradients of the integrals there."""
-    B = gradients(bracket, state.z)
-    sizes = jnp.sqrt(jnp.sum(B**2, axis=1))
+    bracket, z = base.chart(system, state, jnp.zeros_like(extra[0, targets.size :]), h)
+    B = gradients(system, bracket, z)
+    squares = jnp.sum(B * jax.vmap(bracket.vector)(B), axis=1)
+    sizes = jnp.sqrt(squares)
     sizes = jnp.where(sizes > 0, sizes, 1.0)
     last = extra[0, targets.size :]
-    levels = jax.vmap(noise, (0, 0, None))(jnp.abs(targets), B, last) / sizes
+    levels = noise(jnp.abs(targets), squares * jnp.dot(last, bracket.dual(last))) / sizes
     inherited = {name: getattr(state, name) for name in BracketState.__dataclass_fields__}
     return ProjectedState(
         **inherited, targets=targets, normals=B / sizes[:, None], sizes=sizes, levels=levels, extra=extra
     )
 
 
-def displaced(bracket: Bracket, state: ProjectedState, shift: Array) -> ProjectedState:
+def displaced(bracket: Chart, z: Array, state: ProjectedState, shift: Array) -> ProjectedState:
     """The state at z + shift, whose energy there is what the base shall keep."""
-    z, n = state.z + shift, bracket.n
-    point = bracket.at(z)
+    point = bracket.at(z + shift)
     return replaced(
         state,
-        q=Sum.start(z[:n]),
-        rho=Sum.start(z[n:]),
+        q=Sum.start(point.q),
+        rho=Sum.start(point.rho),
         energy=Sum.start(point.energy()),
-        gradient=point.gradient(),
+        gradient=point.start(),
     )
 
 
