@@ -25,6 +25,8 @@ from noslip.numerics.pytrees import pytree, replaced
 from noslip.numerics.sums import Sum
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from noslip.system import System
 
 __all__ = [
@@ -110,6 +112,11 @@ class Integrator:
     def applies_to(self, system: System) -> str | None:
         """None, or one sentence that says why this method cannot run on this system."""
         return None
+
+    def applies_around(self, system: System, q: np.ndarray, v: np.ndarray) -> str | None:
+        """The same for a run that starts at (q, v). A method whose conditions depend on values looks at them
+        there; a run asks nothing else, and a second one from nearby does not ask again."""
+        return self.applies_to(system)
 
     def options(self) -> dict[str, Any]:
         """The fields by name, for tables and saved files."""

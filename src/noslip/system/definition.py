@@ -22,6 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from noslip.engine.backends.numpy_rows import evaluate_anyhow
 from noslip.errors import unknown_name
 from noslip.numerics.linear import spd_solve
 from noslip.numerics.tracing import is_traced
@@ -81,7 +82,7 @@ class System:
     m: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
-        from noslip.system.checks import check_structure, check_values
+        from noslip.system.checks import check_structure
 
         assign = functools.partial(object.__setattr__, self)
         for name in ("coordinates", "angles", "fibre"):
@@ -92,7 +93,6 @@ class System:
         assign("parameters", {k: _parameter(k, v) for k, v in self.parameters.items()})
         assign("first_integrals", dict(self.first_integrals))
         assign("m", check_structure(self))
-        check_values(self)
 
     # ---- a pytree whose leaves are the parameters -------------------------------------------------
     def tree_flatten(self) -> tuple[tuple[dict[str, Any]], tuple[Any, ...]]:
@@ -223,6 +223,25 @@ class System:
         if self.one_forms is not None:
             return jnp.asarray(self.one_forms(q, self.parameters))
         return jax.jacfwd(self.phi, 1)(q, v)
+
+    @_derived
+    def constraint_size(self, q: Vector, v: Vector, *, parameters: Parameters | None = None) -> Array:
+        """The sizes of the terms that phi is the sum of: |mu| |v| + |phi(q, 0)|."""
+        terms, rest = jnp.abs(self.mu(q, v)) @ jnp.abs(v), jnp.zeros_like(v)
+        if self.constraint is None:
+            return terms if self.drift is None else terms + jnp.abs(self.phi(q, rest))
+        at_rest = jnp.abs(self.phi(q, rest))
+        return terms + jnp.where(jnp.isfinite(at_rest), at_rest, 0.0)
+
+    def is_admissible(self, q: Vector, v: Vector, *, parameters: Parameters | None = None) -> bool:
+        """Whether phi(q, v) is zero to 1e-9 of its own terms, or to what the rounding of q leaves of it."""
+        from noslip.system.conditions import admissibility
+
+        system = self if parameters is None else self.with_parameters(parameters)
+        phi, allowed = evaluate_anyhow(
+            admissibility, None, system, *(np.asarray(x, float)[None] for x in (q, v))
+        )
+        return bool(np.all(np.abs(phi) <= allowed))
 
     # ---- the motion -------------------------------------------------------------------------------
     @_derived
