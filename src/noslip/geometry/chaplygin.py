@@ -239,8 +239,8 @@ def unseen(what: str, at: Any) -> str:
 
 
 def cyclic_coordinates(system: System, at: Sequence[float] | np.ndarray | None = None) -> tuple[str, ...]:
-    """The coordinates whose translations leave the Lagrangian, the constraints and the force as they are, at and
-    around the point `at`, or without one at points of [-1, 1]^n; none where nothing is finite."""
+    """The coordinates whose translations leave the Lagrangian, the constraints and the force as they are, at
+    and around the point `at`, or without one at points of [-1, 1]^n; none where nothing is finite."""
     rng = np.random.default_rng(0)
     q, v = rng.uniform(-1.0, 1.0, (2, SAMPLES, system.n))
     q = q if at is None else around(np.asarray(at, float), SAMPLES)

@@ -171,8 +171,8 @@ def _log_ratio_jvp(group: Group, primals: Any, tangents: Any) -> tuple[Array, Ar
 def hamiltonize(
     system: System, group: Group | str = "translations", *, at: Sequence[float] | np.ndarray | None = None
 ) -> Hamiltonization:
-    """The Hamiltonization of a Chaplygin system, or `NotHamiltonizable` with the defect, at or around the point
-    `at` of Q, or without one at a few points of [-1, 1]^n."""
+    """The Hamiltonization of a Chaplygin system, or `NotHamiltonizable` with the defect, at or around the
+    point `at` of Q, or without one at a few points of [-1, 1]^n."""
     reduced = reduction(system, group, at=at)
     if reason := refusal(reduced, at):
         raise NotHamiltonizable(f"not Hamiltonizable: {reason}")
@@ -182,8 +182,8 @@ def hamiltonize(
 def refusal(
     reduced: Reduction, at: Sequence[float] | np.ndarray | None = None, *, must_be_seen: bool = True
 ) -> str | None:
-    """None, or one sentence: which condition for a multiplier fails, where and by how much; `at` is a point of
-    Q, and the rest is as for `chaplygin.refusal`."""
+    """None, or one sentence: which condition for a multiplier fails, where and by how much; `at` is a point
+    of Q, and the rest is as for `chaplygin.refusal`."""
     system = reduced.system
     if system.force is not None:
         return "an applied force has no Hamiltonian, but this system has a `force`"

@@ -14,7 +14,10 @@ from noslip.system.conditions import broken_along
 def up_to_a_broken_condition(system: System, rows: Row) -> tuple[Row, str]:
     """The rows before the first, of those looked at, where a condition of the system fails, and why; all of
     them, and nothing, where none does."""
-    if len(rows.step) < 2 or (found := broken_along(system, rows.q, rows.v, rows.t)) is None:
+    if (
+        len(rows.step) < 2
+        or (found := broken_along(system, *map(np.asarray, (rows.q, rows.v, rows.t)))) is None
+    ):
         return rows, ""
     row, reason = found
     row = max(row, 1)

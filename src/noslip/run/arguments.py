@@ -59,16 +59,16 @@ def whole(name: str, value: Any, low: int) -> int:
 
 
 def whole_steps(steps: int | None, t_end: float | None, t0: Any, h: Any) -> int:
-    """The number of steps from `steps` or `t_end`; t0 and h as the caller gave them, since inside jax.jit every
-    array made of them is traced."""
+    """The number of steps from `steps` or `t_end`; t0 and h as the caller gave them, since inside jax.jit
+    every array made of them is traced."""
     if (steps is None) == (t_end is None):
         given = "both were" if steps is not None else "neither was"
         raise ValueError(f"exactly one of `steps` and `t_end` must be given, but {given}")
     if steps is None:
         if has_tracers(t0, h, t_end):
             raise ValueError(
-                "`steps` must be given instead of `t_end` when t0, t_end or step_size is traced, since the number "
-                "of steps must be known when the run is compiled"
+                "`steps` must be given instead of `t_end` when t0, t_end or step_size is traced, since the "
+                "number of steps must be known when the run is compiled"
             )
         assert t_end is not None
         if not (np.isfinite(float(h)) and float(h) > 0):
@@ -111,6 +111,7 @@ def check_run(
         raise ValueError(
             "backend 'native' cannot run traced arguments (grad, jit, vmap); use 'auto' or 'xla'"
         )
+    system.refuse_changed()
     pairing = pairing_of(system, integrator)
     if not traced:
         _refuse_bad_numbers(q, v, t, h)
@@ -169,15 +170,15 @@ def _refuse_inadmissible(system: System, q: np.ndarray, v: np.ndarray) -> None:
     if not np.all(np.abs(phi) <= allowed):
         raise ValueError(
             f"`v0` must satisfy the constraint, but phi(q0, v0) = {phi} (at most {allowed} is allowed, "
-            f"{ADMISSIBLE:.0e} of its terms); system.project_velocity(q0, v0) gives the nearest velocity that "
-            "does"
+            f"{ADMISSIBLE:.0e} of its terms); system.project_velocity(q0, v0) gives the nearest velocity "
+            "that does"
         )
 
 
 def _surely_admissible(pairing: Pairing, q: np.ndarray, v: np.ndarray) -> bool:
     """Whether a few multiplications can tell that mass matrix, constraints, frame and velocity are good, and
-    all values finite. It is the usual answer, and the factorisations that give the precise one take longer than
-    a short run."""
+    all values finite. It is the usual answer, and the factorisations that give the precise one take longer
+    than a short run."""
     n, m = pairing.system.n, pairing.system.m
     if n > 6 or (numbers := pairing.at_state(_numbers_of_start, q, v)) is None:
         return False

@@ -1,13 +1,14 @@
-"""What a system must be where it runs: finite, L quadratic in v, mu X = 0, of full rank, periodic in its angles.
+"""What a system must be where it runs: finite, L quadratic in v, mu X = 0, of full rank, periodic in angles.
 
-A formula may be good in one region and bad in another, so nothing is asked before a state is given. Then these
-are looked at there, at a few points around it, and at some of the states that a run has reached. A value that
-is not finite is no consent: at the state itself it is refused, around it the point is no part of the region.
+A formula may be good in one region and bad in another, so nothing is asked before a state is given. Then
+these are looked at there, at a few points around it, and at some of the states that a run has reached. A
+value that is not finite is no consent: at the state itself it is refused, around it the point is no part of
+the region.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -86,7 +87,7 @@ def broken_near(system: System, q: np.ndarray, v: np.ndarray, t: float) -> str |
 
 
 def broken_along(
-    system: System, q: np.ndarray, v: np.ndarray, t: np.ndarray, looks: int = 8
+    system: System, q: np.ndarray, v: np.ndarray, t: np.ndarray, *, looks: int = 8
 ) -> tuple[int, str] | None:
     """The first of these states at which a condition fails, of those looked at, and the sentence."""
     region = region_of(system)
@@ -126,11 +127,11 @@ def _broken(
         if defects[k] > TOLERANCE * size:
             return k, _sentence(name, q[k], v[k], defects[k] / size if size else np.inf)
     for name, ratios in found["rank"].items():
-        for k in np.flatnonzero(inside & ~(ratios > SURELY_FULL)):
+        for k in np.flatnonzero(inside & ~(ratios > SURELY_FULL)).tolist():
             matrix = np.asarray(_matrix(system, name, q[k], v[k]))
             values = np.linalg.svd(matrix, compute_uv=False)
             if not values[-1] > FULL_RANK * values[0]:
-                return int(k), (
+                return k, (
                     f"the {name} must have full rank {min(matrix.shape)}, but at q = {q[k]} "
                     f"the singular values are {values}"
                 )
@@ -154,7 +155,7 @@ def _matrix(system: System, name: str, q: np.ndarray, v: np.ndarray) -> Array:
     return system.mu(q, v)
 
 
-def _measure(_: None, system: System, q: Array, v: Array, w: Array, t: Array) -> dict[str, dict[str, Array]]:
+def _measure(_: None, system: System, q: Array, v: Array, w: Array, t: Array) -> dict[str, dict[str, Any]]:
     """At one state: what must be finite, defects with their sizes, and how independent columns are."""
     values, rest = _everything(system, q, v, t), jnp.zeros_like(v)
     momentum = jax.grad(system.lagrangian, 1)

@@ -26,6 +26,7 @@ from noslip.engine.backends.numpy_rows import evaluate_anyhow
 from noslip.errors import unknown_name
 from noslip.numerics.linear import spd_solve
 from noslip.numerics.tracing import is_traced
+from noslip.system.captured import Captured
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -49,8 +50,10 @@ def _derived(method: Callable[P, R]) -> Callable[P, R]:
             expected = () if name == "t" else (self.n,)
             if array.shape != expected:
                 raise ValueError(f"`{name}` must have shape {expected}, but {array.shape} was provided")
-        if method.__name__ in NEED_INDEPENDENT_CONSTRAINTS and not is_traced(system, *arrays):
-            _refuse_singular(system, *arrays[:2])
+        if not is_traced(system, *arrays):
+            self.refuse_changed()
+            if method.__name__ in NEED_INDEPENDENT_CONSTRAINTS:
+                _refuse_singular(system, *arrays[:2])
         return compiled(system, *arrays)
 
     return call  # type: ignore[return-value]
@@ -80,6 +83,7 @@ class System:
     fibre: tuple[str, ...] | None = None
     multiplier: Callable[[Array, Parameters], Array] | None = None
     m: int = field(init=False, default=0)
+    captured: Captured = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         from noslip.system.checks import check_structure
@@ -93,6 +97,7 @@ class System:
         assign("parameters", {k: _parameter(k, v) for k, v in self.parameters.items()})
         assign("first_integrals", dict(self.first_integrals))
         assign("m", check_structure(self))
+        assign("captured", Captured(self._functions))
 
     # ---- a pytree whose leaves are the parameters -------------------------------------------------
     def tree_flatten(self) -> tuple[tuple[dict[str, Any]], tuple[Any, ...]]:
@@ -105,6 +110,20 @@ class System:
         static["first_integrals"] = tuple(self.first_integrals.items())
         return tuple(static.items())
 
+    @property
+    def _functions(self) -> dict[str, Any]:
+        names = ("lagrangian", "one_forms", "drift", "constraint", "force", "frame", "multiplier")
+        given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        return given | {f"first_integrals['{name}']": f for name, f in self.first_integrals.items()}
+
+    def refuse_changed(self) -> None:
+        """Raise where a function reads a value that is no longer what it was when the system was made."""
+        if name := self.captured.changed():
+            raise ValueError(
+                f"a function of the system reads {name}, which must stay as it was when the System was made, "
+                "but it has changed; make a new System, or make it one of the `parameters`"
+            )
+
     @functools.cached_property
     def remembered(self) -> dict[Any, Any]:
         """What others have worked out about this very system with these parameters; gone with it."""
@@ -112,7 +131,12 @@ class System:
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickling: all but what can be worked out again."""
-        return {name: value for name, value in vars(self).items() if name != "remembered"}
+        again = ("remembered", "captured", "_static")
+        return {name: value for name, value in vars(self).items() if name not in again}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        object.__setattr__(self, "captured", Captured(self._functions))
 
     @classmethod
     def tree_unflatten(cls, static: tuple[Any, ...], children: tuple[dict[str, Any]]) -> Self:
