@@ -11,7 +11,9 @@ from noslip.errors import NotHamiltonizable
 from noslip.geometry.chaplygin import reduction
 from noslip.geometry.hamiltonization import hamiltonize
 from noslip.integrators.discrete_gradient import DiscreteGradient
+from noslip.integrators.generating_function import GeneratingFunction
 from noslip.integrators.hamiltonized_del import HamiltonizedDEL
+from noslip.integrators.lobatto_spark import LobattoSpark
 from noslip.integrators.poincare_hamiltonized_del import PoincareHamiltonizedDEL
 from noslip.integrators.reduced_dla import ReducedDLA
 from noslip.integrators.runge_kutta4 import RungeKutta4
@@ -225,3 +227,31 @@ def test_t_end_is_taken_inside_jit_where_all_else_is_traced():
     np.testing.assert_allclose(jax.jit(lambda q, v: end(q, v, t_end=0.5))(q, v), expected, rtol=1e-12)
     with pytest.raises(ValueError, match="when t0, t_end or step_size is traced"):
         jax.jit(lambda T: end(q, v, t_end=T))(0.5)
+
+
+SWITCHED = System(
+    lambda q, v, p: 0.5 * jnp.dot(v, v),
+    one_forms=flat,
+    coordinates=XYZ,
+    force=lambda q, v, t, p: jnp.where(t < 1.0, 4.0, -2.0) * jnp.array([1.0, 0.0, 0.0]),
+)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        VelocityNonholonomic(),
+        LobattoSpark(stages=3),
+        RungeKutta4(),
+        GeneratingFunction(0.0, symmetric=True),
+    ],
+    ids=repr,
+)
+def test_a_force_that_switches_at_a_node_costs_no_order(method):
+    # x = 1 + 2 after a second at force 4, then v = 5 and force -2: x(2) = 3 + 5 - 1 = 7; all quadratic in t
+    for t0, h in ((0.0, 0.1), (0.0, 0.05), (0.3, 0.1)):
+        run = simulate(SWITCHED, method, [0.0, 0.0, 0.0], [1.0, 0.0, 0.0], step_size=h, t_end=2.0, t0=t0)
+        first = 1.0 - t0
+        speed = 1 + 4 * first
+        exact = first + 2 * first**2 + speed - 1
+        assert abs(run.q[-1, 0] - exact) < 1e-13

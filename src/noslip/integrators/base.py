@@ -37,6 +37,7 @@ __all__ = [
     "Solve",
     "State",
     "Sum",
+    "inside",
     "kinetic_sizes",
     "pytree",
     "replaced",
@@ -44,6 +45,7 @@ __all__ = [
     "require_one_of",
 ]
 
+INWARD = 16 * 2.0**-52  # of a time, from an end of a step: more than its own round-off
 VOCABULARY: Mapping[str, str] = {
     "constraint": "phi(q, v) = 0 at every saved state, to round-off",
     "deformed_constraint": "phi at the method's own inner node, JS (88), to round-off",
@@ -269,6 +271,12 @@ def kinetic_sizes(system: System, q: Array, v: Array, d: Array, h: Array) -> tup
     kinetic = v @ M @ v + d @ M @ d
     stiffness = jnp.sum(mu**2 / diagonal, axis=1)  # the diagonal of C, for a diagonal M
     return jnp.sqrt(kinetic / diagonal), jnp.sqrt(kinetic / stiffness) / jnp.abs(h)
+
+
+def inside(t: Array, h: Array, c: Any) -> Array:
+    """The time t + c h of a step from t, at its ends by their round-off on its inner side: a force that
+    switches at a node is then taken as it is within the step, and the order of the method stays."""
+    return t + c * h + (0.5 - c) * INWARD * (jnp.abs(t) * jnp.sign(h) + h)
 
 
 def require_interval(name: str, value: float, low: float, high: float) -> None:

@@ -68,8 +68,7 @@ _MESSAGES = {
     ),
     Status.BROKEN_CONDITION: "a condition that the system met at the start is broken here",
     Status.BLOWN_UP: (
-        "the energy, which the motion conserves, has grown to a million times its size; try a smaller "
-        "step_size"
+        "the energy, which the motion conserves, has grown to 1e9 times its size; try a smaller step_size"
     ),
 }
 

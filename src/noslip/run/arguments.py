@@ -17,12 +17,13 @@ from jax import Array
 from noslip.engine.backends.numpy_rows import evaluate_anyhow
 from noslip.errors import unknown_name
 from noslip.integrators.base import Integrator
+from noslip.numerics.linear import nearly_parallel
 from noslip.numerics.tracing import has_tracers
 from noslip.run.choose import BACKENDS
 from noslip.run.member import MemberGroup
 from noslip.run.pairing import Pairing, pairing_of
 from noslip.system import System
-from noslip.system.conditions import ADMISSIBLE, admissibility, broken_near
+from noslip.system.conditions import ADMISSIBLE, admissibility, broken_near, parallel_along
 
 
 def as_floats(name: str, value: Any, shape: tuple[int, ...], traced: bool) -> Any:
@@ -205,6 +206,15 @@ def _numbers_of_start(system: System, q: Array, v: Array) -> tuple[Array, ...]:
     integrals = [jnp.asarray(f(q, v, p), float) for f in system.first_integrals.values()]
     rest = [system.energy(q, v), *integrals]
     return system.mass_matrix(q), mu @ mu.T, X.T @ X, system.phi(q, v), system.constraint_size(q, v), *rest
+
+
+def parallel_at(pairing: Pairing, q: np.ndarray, v: np.ndarray) -> bool:
+    """Whether the one-forms are nearly parallel at this state."""
+    if pairing.system.m < 2:
+        return False
+    if (numbers := pairing.at_state(System.mu, q, v)) is None:
+        return parallel_along(pairing.system, q[None], v[None])
+    return nearly_parallel(np.reshape(numbers, (pairing.system.m, -1)))
 
 
 def _surely_regular(matrix: Sequence[float], n: int) -> bool:

@@ -62,6 +62,11 @@ class Pairing:
         return self.integrator.defines("residual") and not self.integrator.is_explicit(self.system)
 
     @functools.cached_property
+    def where_forms_are_parallel(self) -> Pairing:
+        """The same method on the same system with its one-forms made orthogonal before they are used."""
+        return Pairing(self.system.with_orthogonal_forms(), self.integrator)
+
+    @functools.cached_property
     def programs(self) -> StepPrograms:
         """The step as scalar programs; raises `CannotTranslate` where there are none."""
         require_native(self.system)

@@ -16,6 +16,7 @@ import numpy as np
 from jax import Array
 
 from noslip.engine.backends.numpy_rows import evaluate_anyhow
+from noslip.numerics.linear import nearly_parallel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -160,25 +161,28 @@ def _measure(_: None, system: System, q: Array, v: Array, w: Array, t: Array) ->
     values, rest = _everything(system, q, v, t), jnp.zeros_like(v)
     momentum = jax.grad(system.lagrangian, 1)
     p = [momentum(q, u, system.parameters) for u in (rest, v, w, v + w)]
-    rank, defect = (
-        {"constraint one-forms": _independence(values["constraint"][0][system.m :].reshape(system.m, -1))},
-        {},
-    )
-    own = jnp.max(jnp.abs(p[1] - p[0]) + jnp.abs(p[2] - p[0])) + EPS / TOLERANCE * 64 * jnp.max(jnp.abs(p[0]))
-    defect["quadratic"] = jnp.max(jnp.abs(p[3] - p[1] - p[2] + p[0])), own
+    mu = system.mu(q, v)
+    rank = {"constraint one-forms": _independence(mu)}
+    # p - a must be linear in v; what the rounding of a large a makes of that is no defect
+    own = _size(p[1] - p[0]) + _size(p[2] - p[0]) + 64 * EPS / TOLERANCE * _size(p[0])
+    defect = {"quadratic": (_size(p[3] - p[1] - p[2] + p[0]), own)}
     if system.frame is not None:
-        mu, X = system.mu(q, v), system.frame(q, system.parameters)
-        values["frame"] = X.ravel(), X
+        X = jnp.asarray(system.frame(q, system.parameters), float)
+        values["frame"] = X, X
         rank["frame"] = _independence(X.T)
-        defect["frame"] = jnp.max(jnp.abs(mu @ X)), jnp.max(jnp.abs(mu)) * jnp.max(jnp.abs(X))
+        defect["frame"] = _size(mu @ X), _size(mu) * _size(X)
     for angle in system.angles:
         there = _everything(system, q.at[system.index(angle)].add(2 * jnp.pi), v, t)
-        for name, (after, size) in there.items():
+        for name, (after, terms) in there.items():
             here = values[name][0]
-            defect[f"{angle}:{name}"] = jnp.max(jnp.abs(after - here)), jnp.max(jnp.abs(here)) + jnp.max(size)
+            defect[f"{angle}:{name}"] = _size(after - here), _size(here) + _size(terms)
     finite = {name: jnp.all(jnp.isfinite(x)) * 1.0 for name, (x, _) in values.items()}
     finite["momentum"] = jnp.all(jnp.isfinite(p[1])) * 1.0
     return {"finite": finite, "defect": defect, "rank": rank}
+
+
+def _size(x: Array) -> Array:
+    return jnp.max(jnp.abs(x), initial=0.0)
 
 
 def _everything(system: System, q: Array, v: Array, t: Array) -> dict[str, tuple[Array, Array]]:
@@ -205,6 +209,19 @@ def _independence(rows: Array) -> Array:
         least = jnp.minimum(least, jnp.where(whole > 0, rest / whole, 0.0))
         left = left - jnp.outer(left @ left[k], left[k]) / jnp.where(rest > 0, rest, 1.0)
     return least
+
+
+def parallel_along(system: System, q: np.ndarray, v: np.ndarray, looks: int = 8) -> bool:
+    """Whether the one-forms are nearly parallel at some of these states."""
+    if system.m < 2 or system.orthogonal:
+        return False
+    rows = np.unique(np.linspace(0, len(q) - 1, looks).round().astype(int))
+    found = evaluate_anyhow(_one_forms, None, system, q[rows], v[rows])
+    return any(nearly_parallel(mu) for mu in found)
+
+
+def _one_forms(_: None, system: System, q: Array, v: Array) -> Array:
+    return system.mu(q, v)
 
 
 # ---- admissible velocities ------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from jax import Array
 
 from noslip.engine.backends.numpy_rows import evaluate_anyhow
 from noslip.errors import unknown_name
-from noslip.numerics.linear import spd_solve
+from noslip.numerics.linear import nearly_parallel, orthogonal_rows, spd_solve
 from noslip.numerics.tracing import is_traced
 from noslip.system.captured import Captured
 
@@ -52,8 +52,8 @@ def _derived(method: Callable[P, R]) -> Callable[P, R]:
                 raise ValueError(f"`{name}` must have shape {expected}, but {array.shape} was provided")
         if not is_traced(system, *arrays):
             self.refuse_changed()
-            if method.__name__ in NEED_INDEPENDENT_CONSTRAINTS:
-                _refuse_singular(system, *arrays[:2])
+            if method.__name__ in NEED_INDEPENDENT_CONSTRAINTS and _refuse_singular(system, *arrays[:2]):
+                system = system.with_orthogonal_forms()
         return compiled(system, *arrays)
 
     return call  # type: ignore[return-value]
@@ -84,6 +84,7 @@ class System:
     multiplier: Callable[[Array, Parameters], Array] | None = None
     m: int = field(init=False, default=0)
     captured: Captured = field(init=False, repr=False)
+    orthogonal: bool = field(init=False, default=False, repr=False)
 
     def __post_init__(self) -> None:
         from noslip.system.checks import check_structure
@@ -158,6 +159,14 @@ class System:
         values = dict(self.parameters) | {k: _parameter(k, v) for k, v in parameters.items()}
         _, static = self.tree_flatten()
         return self.tree_unflatten(static, (values,))
+
+    def with_orthogonal_forms(self) -> Self:
+        """The same motion with its one-forms made orthogonal wherever C = mu M^-1 mu^T is inverted, which
+        squares their condition: for forms that are nearly parallel."""
+        if "orthogonal" not in self.remembered:
+            changed = tuple((name, True if name == "orthogonal" else x) for name, x in self._static)
+            self.remembered["orthogonal"] = self.tree_unflatten(changed, (dict(self.parameters),))
+        return self.remembered["orthogonal"]
 
     def without_first_integrals(self) -> Self:
         """The same motion with nothing declared about it."""
@@ -285,8 +294,12 @@ class System:
     @_derived
     def _projection(self, q: Vector, v: Vector) -> tuple[Array, Array]:
         """phi(q, v), and M^-1 mu^T C^-1, which turns it into the M-shortest correction of v."""
-        mu = self.mu(q, v)
-        lift = spd_solve(self.mass_matrix(q), mu.T)
+        mu, M = self.mu(q, v), self.mass_matrix(q)
+        if self.orthogonal:
+            unit, T = orthogonal_rows(mu)
+            lift = spd_solve(M, unit.T)
+            return self.phi(q, v), spd_solve(unit @ lift, lift.T).T @ T
+        lift = spd_solve(M, mu.T)
         return self.phi(q, v), spd_solve(mu @ lift, lift.T).T
 
     @_derived
@@ -316,16 +329,19 @@ def _motion(system: System, q: Array, v: Array, t: Array | float) -> tuple[Array
     dp = jax.jvp(lambda x: system.momentum(x, v), (q,), (v,))[1]
     dphi = jax.jvp(lambda x: system.phi(x, v), (q,), (v,))[1]
     f = system.dL_dq(q, v) - dp + system.applied_force(q, v, t)
+    if system.orthogonal:
+        mu, T = orthogonal_rows(mu)
+        dphi = T @ dphi
     solved = spd_solve(system.mass_matrix(q), jnp.column_stack([f, mu.T]))
     lam = -spd_solve(mu @ solved[:, 1:], dphi + mu @ solved[:, 0])
-    return lam, solved[:, 0] + solved[:, 1:] @ lam
+    return T.T @ lam if system.orthogonal else lam, solved[:, 0] + solved[:, 1:] @ lam
 
 
 NEED_INDEPENDENT_CONSTRAINTS = {"multipliers", "acceleration", "project_velocity", "projectors"}
 
 
-def _refuse_singular(system: System, q: Array, v: Array | None = None) -> None:
-    """Name the state and the singular values where M or mu has lost rank."""
+def _refuse_singular(system: System, q: Array, v: Array | None = None) -> bool:
+    """Name the state and the singular values where M or mu has lost rank; whether mu is near that."""
     v = jnp.zeros(system.n) if v is None else v
     for name, matrix in (("mass matrix", system.mass_matrix(q)), ("constraint one-forms", system.mu(q, v))):
         if not np.all(np.isfinite(matrix)):
@@ -335,6 +351,7 @@ def _refuse_singular(system: System, q: Array, v: Array | None = None) -> None:
             raise ValueError(
                 f"the {name} must have full rank, but at q = {np.asarray(q)} the singular values are {values}"
             )
+    return nearly_parallel(np.asarray(system.mu(q, v)))
 
 
 def _parameter(name: str, value: Any) -> Any:
