@@ -42,14 +42,10 @@ DEFINITIONS = {
     "`drift(q, p)` must have shape (1,), but (3,) was returned": {"drift": lambda q, p: q},
     "`force(q, v, t, p)` must have shape (3,), but () was returned": {"force": lambda q, v, t, p: t},
     "`frame(q, p)` must have shape (3, 2), but (3, 3) was returned": {"frame": lambda q, p: jnp.eye(3)},
-    "`frame` must satisfy one_forms(q) @ frame(q) = 0": {"frame": lambda q, p: jnp.ones((3, 2))},
     "must be a tuple of names, but the string 'xyz'": {"coordinates": "xyz"},
     "`coordinates` must not repeat a name": {"coordinates": ("x", "y", "x")},
     "unknown coordinate in `angles` 'yy'; did you mean 'y'?": {"angles": ("yy",)},
     "`fibre` must name 1 coordinates, one per constraint": {"fibre": ("x", "y")},
-    "`y` was declared an angle, but the system is not 2 pi-periodic in it": {"angles": ("y",)},
-    "`lagrangian` must be quadratic in v": {"lagrangian": lambda q, v, p: jnp.sum(v**4) + jnp.sum(v**2)},
-    "`lagrangian` must be quadratic in v (": {"lagrangian": lambda q, v, p: jnp.sum(v**4) / jnp.sum(v**2)},
     "`lagrangian(q, v, p)` uses a parameter 'k', but those given are: mass": {
         "lagrangian": lambda q, v, p: p["k"] * jnp.dot(v, v),
         "parameters": {"mass": 1.0},
@@ -126,7 +122,7 @@ def test_an_inadmissible_velocity_is_told_its_residual(particle):
 def test_rank_deficient_one_forms_are_refused_with_their_singular_values():
     forms = lambda q, p: jnp.array([[q[0], 0.0, 0.0]])  # noqa: E731
     system = System(free, one_forms=forms, coordinates=XYZ)
-    with pytest.raises(ValueError, match=r"full rank 1, but at q0 = .* values are \[0\.\]"):
+    with pytest.raises(ValueError, match=r"full rank 1, but at q = .* values are \[0\.\]"):
         simulate(system, RungeKutta4(), [0.0, 0.5, 1.0], [0.0, 1.0, 1.0], step_size=0.1, steps=1)
 
 
@@ -174,7 +170,7 @@ def test_a_constraint_that_is_nan_in_its_second_component_is_refused():
         one_forms=lambda q, p: jnp.eye(2, 3),
         drift=drift,
     )
-    with pytest.raises(ValueError, match="`v0` must satisfy the constraint"):
+    with pytest.raises(ValueError, match="the constraint must be finite, but at q = "):
         simulate(system, RungeKutta4(), [0.0, 0.0, -1.0], [0.0, 0.0, 1.0], step_size=0.1, steps=2)
 
 

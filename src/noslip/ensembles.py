@@ -21,6 +21,7 @@ from noslip.run.pacing import Interruption, Meter, Progress
 from noslip.run.plan import Plan
 from noslip.run.record import RunInfo
 from noslip.system import System
+from noslip.system.conditions import parallel_along
 
 if TYPE_CHECKING:
     import xarray
@@ -183,6 +184,8 @@ def ensemble(
     with on_cpu():
         check_run(one, integrator, first.q[0], first.v[0], start, h, backend, members=group.count)
         refuse_inadmissible(system, group)
+        if parallel_along(one, *group.states(system.n)):
+            system = system.with_orthogonal_forms()
     plan = Plan(system, integrator, watch, float(start), float(h), steps, every, backend, threads)
     if store is not None:
         result = _run_in_store(plan, group, store, chunk, cluster, progress)

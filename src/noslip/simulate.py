@@ -13,7 +13,8 @@ import numpy as np
 from noslip.errors import Interrupted, SolveFailed
 from noslip.integrators.base import Integrator
 from noslip.numerics.tracing import has_tracers, is_traced
-from noslip.run.arguments import as_floats, check_run, whole, whole_steps
+from noslip.run.along import conserves_energy, up_to_a_broken_condition
+from noslip.run.arguments import as_floats, check_run, parallel_at, whole, whole_steps
 from noslip.run.choose import on_cpu, trajectory_runner
 from noslip.run.drive import all_rows, steps_until
 from noslip.run.pacing import Progress
@@ -22,6 +23,7 @@ from noslip.run.record import Report, RunInfo, run_info
 from noslip.run.scan import scan
 from noslip.run.step import TURN, Row
 from noslip.system import System
+from noslip.system.conditions import parallel_along
 from noslip.trajectory import Trajectory
 
 Real = Any  # whatever becomes an array of floats: numbers, lists, arrays, JAX's tracers
@@ -65,7 +67,7 @@ def simulate(
                 "`steps` must be given instead of `t_end` when a method with its own time is traced"
             )
         steps, t_end = _steps_until(system, integrator, q, v, float(t), float(h), float(t_end), backend), None
-    steps = whole_steps(steps, t_end, t, h)
+    steps = whole_steps(steps, t_end, t0, step_size)
     if traced:
         pairing = check_run(system, integrator, q, v, t, h, backend, traced)
         rows = scan(system, integrator, q, v, t, h, steps, every)
@@ -75,14 +77,20 @@ def simulate(
     t, h = float(t), float(h)
     with on_cpu():
         pairing = check_run(system, integrator, q, v, t, h, backend)
-        runner = trajectory_runner(pairing, q, v, t, h, backend)
-        rows, interrupted = all_rows(runner, steps, every, progress)
+        stable = pairing.where_forms_are_parallel if parallel_at(pairing, q, v) else pairing
+        while True:
+            runner = trajectory_runner(stable, q, v, t, h, backend)
+            rows, interrupted = all_rows(runner, steps, every, progress, conserves_energy(system))
+            if interrupted or not parallel_along(stable.system, np.asarray(rows.q), np.asarray(rows.v)):
+                break
+            stable = pairing.where_forms_are_parallel  # they have become so on the way: once more
+        rows, broken = up_to_a_broken_condition(system, rows)
         run = _result(pairing, rows, q, v, run_info(pairing, t, h, steps, every, runner.backend), np)
         if interrupted:
             done = int(rows.step[-1])
             raise Interrupted(f"interrupted after step {done} of {steps}; `trajectory` holds them", run)
         if throw and not run.success:
-            raise SolveFailed(_failure(run, integrator.failure_detail(system, run)), run)
+            raise SolveFailed(_failure(run, broken or integrator.failure_detail(system, run)), run)
         return run
 
 

@@ -48,7 +48,7 @@ def nonholonomic_momentum(
     if run.info.save_every != 1:
         raise ValueError(f"the run must hold every step, but save_every = {run.info.save_every} was used")
     system = system.with_parameters(run.info.parameters)
-    cyclic = cyclic_coordinates(system)
+    cyclic = cyclic_coordinates(system, at=run.q[0])
     columns = [system.index(name) for name in cyclic]
     if len(columns) <= system.m or system.kind == "nonlinear":
         return None
@@ -86,7 +86,7 @@ def symplecticity_defect(
     """By how much single steps miss keeping dr ^ dP on T*M, P = f dl_c/drdot: the largest entry of
     S^T J S - J over the first `steps` steps, relative to |S|^2, with S the Jacobian of a step for (r, P), by
     differences of order 8. What a state knows of its start (f there, its energy) is held fixed."""
-    made = hamiltonize(system, _group_name(integrator))
+    made = hamiltonize(system, _group_name(integrator), at=np.asarray(q0, float))
     d = len(made.reduced.base)
     J = np.block([[np.zeros((d, d)), np.eye(d)], [-np.eye(d), np.zeros((d, d))]])
     q, v = (np.asarray(x, dtype=float) for x in (q0, v0))

@@ -37,7 +37,7 @@ def reduce(
         arguments = source.arguments(options.pairs("--set", set_))
         model = source.build(arguments)
         q, v = (jnp.asarray(x) for x in options.initial_state(source, model, arguments, q0, v0))
-        reduced = reduction(model, group)
+        reduced = reduction(model, group, at=np.asarray(q))
         r, w = q[reduced.base_index], v[reduced.base_index]
 
         def numbers(values: object) -> str:
@@ -51,7 +51,7 @@ def reduce(
             ("reaction F, FBO (5)", numbers(reduced.reaction(r, w))),
         ]
         try:
-            made = hamiltonize(model, group)
+            made = hamiltonize(model, group, at=np.asarray(q))
         except NotHamiltonizable as reason:
             rows.append(("Hamiltonizable", f"no: {first_line(reason).removeprefix('not Hamiltonizable: ')}"))
         else:

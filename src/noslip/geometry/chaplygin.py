@@ -15,7 +15,7 @@ Everything depends on r alone, so that l_c and F are a forced mechanical system 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
@@ -29,6 +29,7 @@ from noslip.geometry.groups import GROUPS, Group, Translations
 from noslip.numerics.linear import solve, spd_solve
 from noslip.numerics.tracing import is_traced
 from noslip.system import System
+from noslip.system.conditions import around
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -168,18 +169,28 @@ def make_group(system: System, name: str = "translations") -> Group:
     return GROUPS[name](system.fibre or system.coordinates[-system.m :])
 
 
-def reduction(system: System, group: Group | str = "translations") -> Reduction:
-    """The reduction of a Chaplygin system; refused with the condition that fails."""
+def reduction(
+    system: System, group: Group | str = "translations", *, at: Sequence[float] | np.ndarray | None = None
+) -> Reduction:
+    """The reduction of a Chaplygin system; refused with the condition that fails at or around the point `at`,
+    or without one at a few points of [-1, 1]^n."""
     group = make_group(system, group) if isinstance(group, str) else group
-    if reason := refusal(system, group):
+    if reason := refusal(system, group, at):
         raise ValueError(f"this is no Chaplygin system under {_action(group)}: {reason}")
     return Reduction(system, group)
 
 
 # ---- the conditions of a Chaplygin system -------------------------------------------------------------
-def refusal(system: System, group: Group) -> str | None:
+def refusal(
+    system: System,
+    group: Group,
+    at: Sequence[float] | np.ndarray | None = None,
+    *,
+    must_be_seen: bool = True,
+) -> str | None:
     """None, or one sentence: which condition of FBO section 1 fails, and where. Values are looked at only
-    where the system's parameters are concrete."""
+    where the system's parameters are concrete; where none of them is finite that is a reason too, unless the
+    caller looks again at a state."""
     if system.kind != "linear":
         return f"the constraints must be linear in the velocities, but they are {system.kind}"
     if group.dimension != system.m:
@@ -189,44 +200,56 @@ def refusal(system: System, group: Group) -> str | None:
         )
     if group.dimension != len(group.fibre):
         return f"the planar group needs a fibre (x, y, angle), but {group.fibre} was provided"
-    return None if is_traced(system) else _broken_condition(system, group)
+    return None if is_traced(system) else _broken_condition(system, group, at, must_be_seen)
 
 
-def _broken_condition(system: System, group: Group) -> str | None:
+def _broken_condition(system: System, group: Group, at: Any, must_be_seen: bool) -> str | None:
     rng = np.random.default_rng(0)
     q, v = rng.uniform(-1.0, 1.0, (2, SAMPLES, system.n))
+    q = q if at is None else around(np.asarray(at, float), SAMPLES)
     g = rng.uniform(-1.0, 1.0, (SAMPLES, group.dimension))
     found = evaluate_anyhow(_defects, group, system, q, v, g)
+    here = found["here"] != 0
+    if not (here.any() if at is None else here[0]):
+        return unseen("T_qQ must be vertical + D, but L or the constraints are", at) if must_be_seen else None
     texts = {
         "lagrangian": "the Lagrangian must be invariant, but it changes by {size:.1e} of its size",
         "constraint": "the constraints must be invariant, but their span turns by {size:.1e}",
         "force": "the force must be invariant, but it changes by {size:.1e} of its size",
     }
     for name, text in texts.items():
-        sizes = np.where(np.isfinite(found[name]), found[name], 0.0)
+        # finite here and not finite where the group leads: no invariance
+        sizes = np.where(here, np.where(np.isfinite(found[name]), found[name], np.inf), 0.0)
         worst = int(np.argmax(sizes))
         if sizes[worst] > TOLERANCE:
             where = f"when q = {rounded(q[worst])} is moved by {rounded(g[worst])}"
             return f"{text.format(size=sizes[worst])} {where}"
-    vertical = found["vertical"][np.isfinite(found["vertical"]).all(axis=(1, 2))]
-    if not len(vertical):
-        return "T_qQ must be vertical + D, but the constraints are not finite at any point looked at"
-    smallest = np.array([np.linalg.svd(x, compute_uv=False)[-1] for x in vertical])
-    if np.median(smallest) <= TOLERANCE:
-        where = f"at q = {rounded(q[int(np.argmin(smallest))])}"
+    smallest = np.array([np.linalg.svd(x, compute_uv=False)[-1] for x in found["vertical"][here]])
+    if (np.median(smallest) if at is None else smallest[0]) <= TOLERANCE:
+        where = f"at q = {rounded(q[here][int(np.argmin(smallest)) if at is None else 0])}"
         return f"T_qQ must be vertical + D, but the constraints do not determine the group velocity {where}"
     return None
 
 
-def cyclic_coordinates(system: System) -> tuple[str, ...]:
-    """The coordinates whose translations leave the Lagrangian, the constraints and the force as they are."""
+def unseen(what: str, at: Any) -> str:
+    """The sentence for conditions that no finite value has spoken for."""
+    if at is not None:
+        return f"{what} not finite at q = {rounded(np.asarray(at, float))}"
+    return f"{what} not finite at any point looked at in [-1, 1]^n; give `at`, a point of the system's domain"
+
+
+def cyclic_coordinates(system: System, at: Sequence[float] | np.ndarray | None = None) -> tuple[str, ...]:
+    """The coordinates whose translations leave the Lagrangian, the constraints and the force as they are, at
+    and around the point `at`, or without one at points of [-1, 1]^n; none where nothing is finite."""
     rng = np.random.default_rng(0)
     q, v = rng.uniform(-1.0, 1.0, (2, SAMPLES, system.n))
+    q = q if at is None else around(np.asarray(at, float), SAMPLES)
     g = rng.uniform(-1.0, 1.0, (SAMPLES, 1))
     names = []
     for name in system.coordinates:
         found = evaluate_anyhow(_defects, Translations((name,)), system, q, v, g)
-        if all(np.nanmax(found[key]) <= TOLERANCE for key in ("lagrangian", "constraint", "force")):
+        here, conditions = found["here"] != 0, ("lagrangian", "constraint", "force")
+        if here.any() and all(np.max(found[key][here]) <= TOLERANCE for key in conditions):
             names.append(name)
     return tuple(names)
 
@@ -247,11 +270,14 @@ def _defects(group: Group, system: System, q: Array, v: Array, g: Array) -> dict
     f = system.applied_force(q, v, 0.3)
     pulled = slope.T @ system.applied_force(gq, gv, 0.3)
     unit = mu / jnp.sqrt(jnp.sum(mu**2, axis=1, keepdims=True))
+    vertical = unit[:, fibre] @ group.body_fields(q[fibre])
+    values = (system.energy_scale(q, v), vertical, f)
     return {
+        "here": jnp.all(jnp.array([jnp.all(jnp.isfinite(x)) for x in values])) * 1.0,
         "lagrangian": change / (system.energy_scale(q, v) + system.energy_scale(gq, gv)),
         "constraint": jnp.sqrt(jnp.sum(off**2) / jnp.sum(moved**2)),
         "force": jnp.sqrt(jnp.sum((pulled - f) ** 2) / (jnp.sum(f**2) + 1e-300)),
-        "vertical": unit[:, fibre] @ group.body_fields(q[fibre]),
+        "vertical": vertical,
     }
 
 

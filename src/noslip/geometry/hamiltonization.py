@@ -20,7 +20,7 @@ invariant measure f^(d-1) dr dp, p = G rdot.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,12 +32,13 @@ from jax.custom_derivatives import SymbolicZero
 
 from noslip.engine.backends.numpy_rows import evaluate_anyhow
 from noslip.errors import NotHamiltonizable
-from noslip.geometry.chaplygin import Reduction, reduction, rounded
+from noslip.geometry.chaplygin import Reduction, reduction, rounded, unseen
 from noslip.geometry.groups import Group
 from noslip.numerics.discrete_gradients import gauss
 from noslip.numerics.linear import spd_solve
 from noslip.numerics.tracing import is_traced
 from noslip.system import System
+from noslip.system.conditions import around
 
 SAMPLES = 8
 TOLERANCE = 1e-8
@@ -167,23 +168,33 @@ def _log_ratio_jvp(group: Group, primals: Any, tangents: Any) -> tuple[Array, Ar
     return out, change
 
 
-def hamiltonize(system: System, group: Group | str = "translations") -> Hamiltonization:
-    """The Hamiltonization of a Chaplygin system, or `NotHamiltonizable` with the defect."""
-    reduced = reduction(system, group)
-    if reason := refusal(reduced):
+def hamiltonize(
+    system: System, group: Group | str = "translations", *, at: Sequence[float] | np.ndarray | None = None
+) -> Hamiltonization:
+    """The Hamiltonization of a Chaplygin system, or `NotHamiltonizable` with the defect, at or around the
+    point `at` of Q, or without one at a few points of [-1, 1]^n."""
+    reduced = reduction(system, group, at=at)
+    if reason := refusal(reduced, at):
         raise NotHamiltonizable(f"not Hamiltonizable: {reason}")
     return Hamiltonization(reduced)
 
 
-def refusal(reduced: Reduction) -> str | None:
-    """None, or one sentence: which condition for a multiplier fails, where and by how much."""
+def refusal(
+    reduced: Reduction, at: Sequence[float] | np.ndarray | None = None, *, must_be_seen: bool = True
+) -> str | None:
+    """None, or one sentence: which condition for a multiplier fails, where and by how much; `at` is a point
+    of Q, and the rest is as for `chaplygin.refusal`."""
     system = reduced.system
     if system.force is not None:
         return "an applied force has no Hamiltonian, but this system has a `force`"
     if is_traced(system):
         return None
     r = np.random.default_rng(1).uniform(-1.0, 1.0, (SAMPLES, len(reduced.base)))
+    r = r if at is None else around(np.asarray(at, float)[reduced.base_index], SAMPLES)
     found = evaluate_anyhow(_conditions, reduced.group, system, r)
+    seen = np.all([np.isfinite(x) for pair in found.values() for x in pair], axis=0)
+    if not (seen.any() if at is None else seen[0]):
+        return unseen("the conditions for a multiplier f(r) are", at) if must_be_seen else None
     texts = {
         "gyroscopic": "l_c must have no terms linear in the velocities, but has {size:.1e} of its metric",
         "algebraic": "the reaction must come from one f(r), but misses that by {size:.1e} of its terms",
@@ -194,7 +205,7 @@ def refusal(reduced: Reduction) -> str | None:
     }
     for name, text in texts.items():
         # judged relative to the sizes of the terms, told as they are
-        sizes, scales = (np.where(np.isfinite(x), x, 0.0) for x in found[name])
+        sizes, scales = (np.where(seen, x, 0.0) for x in found[name])
         worst = int(np.argmax(sizes - TOLERANCE * scales))
         if sizes[worst] > TOLERANCE * scales[worst]:
             where = ", ".join(f"{n} = {x}" for n, x in zip(reduced.base, rounded(r[worst]), strict=True))

@@ -74,8 +74,8 @@ def curve_in_d(
         raise ValueError(f"`duration` must be positive, but {duration!r} was provided")
     states = []
     for name, (q, v) in (("start", start), ("end", end)):
-        phi = system.phi(q, v)
-        if not jnp.max(jnp.abs(phi)) <= 1e-9 * (1 + jnp.linalg.norm(jnp.asarray(v))):
+        if not system.is_admissible(q, v):
+            phi = system.phi(q, v)
             raise ValueError(f"`{name}` must be a state on the constraint, but phi(q, v) = {phi} there")
         states.append((jnp.asarray(q, dtype=float), jnp.asarray(v, dtype=float)))
     return CurveInD(adapted_coordinates(system, *states[0], fibre=fibre), states[0], states[1], duration)

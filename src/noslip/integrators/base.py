@@ -25,6 +25,8 @@ from noslip.numerics.pytrees import pytree, replaced
 from noslip.numerics.sums import Sum
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from noslip.system import System
 
 __all__ = [
@@ -35,6 +37,7 @@ __all__ = [
     "Solve",
     "State",
     "Sum",
+    "inside",
     "kinetic_sizes",
     "pytree",
     "replaced",
@@ -42,6 +45,7 @@ __all__ = [
     "require_one_of",
 ]
 
+INWARD = 16 * 2.0**-52  # of a time, from an end of a step: more than its own round-off
 VOCABULARY: Mapping[str, str] = {
     "constraint": "phi(q, v) = 0 at every saved state, to round-off",
     "deformed_constraint": "phi at the method's own inner node, JS (88), to round-off",
@@ -110,6 +114,11 @@ class Integrator:
     def applies_to(self, system: System) -> str | None:
         """None, or one sentence that says why this method cannot run on this system."""
         return None
+
+    def applies_around(self, system: System, q: np.ndarray, v: np.ndarray) -> str | None:
+        """The same for a run that starts at (q, v). A method whose conditions depend on values looks at them
+        there; a run asks nothing else, and a second one from nearby does not ask again."""
+        return self.applies_to(system)
 
     def options(self) -> dict[str, Any]:
         """The fields by name, for tables and saved files."""
@@ -268,6 +277,12 @@ def kinetic_sizes(system: System, q: Array, v: Array, d: Array, h: Array) -> tup
     kinetic = v @ M @ v + d @ M @ d
     stiffness = jnp.sum(mu**2 / diagonal, axis=1)  # the diagonal of C, for a diagonal M
     return jnp.sqrt(kinetic / diagonal), jnp.sqrt(kinetic / stiffness) / jnp.abs(h)
+
+
+def inside(t: Array, h: Array, c: Any) -> Array:
+    """The time t + c h of a step from t, at its ends by their round-off on its inner side: a force that
+    switches at a node is then taken as it is within the step, and the order of the method stays."""
+    return t + c * h + (0.5 - c) * INWARD * (jnp.abs(t) * jnp.sign(h) + h)
 
 
 def require_interval(name: str, value: float, low: float, high: float) -> None:

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from noslip.integrators.base import Integrator, Observation, pytree, require_one_of
+from noslip.integrators.base import Integrator, Observation, inside, pytree, require_one_of
 from noslip.integrators.families.states import VelocityState, kinetic_scale
 from noslip.numerics.collocation import Lobatto, lobatto
 from noslip.system import System
@@ -80,7 +80,8 @@ class LobattoSpark(Integrator):
         Q = q + h * (rule.A @ V)
 
         def at(Q: Array, V: Array, lam: Array, c: Array) -> tuple[Array, Array, Array]:
-            force = system.dL_dq(Q, V) + system.mu(Q, V).T @ lam + system.applied_force(Q, V, t + c * h)
+            reaction, tc = system.mu(Q, V).T @ lam, inside(t, h, c)
+            force = system.dL_dq(Q, V) + reaction + system.applied_force(Q, V, tc)
             return system.momentum(Q, V), force, system.phi(Q, V)
 
         P, F, phi = jax.vmap(at)(Q, V, x.lam, jnp.asarray(rule.c))

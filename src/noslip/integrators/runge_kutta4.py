@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from jax import Array
 
-from noslip.integrators.base import Integrator, Observation, Sum, pytree
+from noslip.integrators.base import Integrator, Observation, Sum, inside, pytree
 from noslip.system import System
 
 
@@ -36,13 +36,13 @@ class RungeKutta4(Integrator):
 
     def step(self, system: System, state: PhaseState, h: Array) -> PhaseState:
         t, q, v = state.t.value, state.q.value, state.v.value
-        k1 = system.acceleration(q, v, t)
+        k1 = system.acceleration(q, v, inside(t, h, 0))
         v2 = v + h / 2 * k1
         k2 = system.acceleration(q + h / 2 * v, v2, t + h / 2)
         v3 = v + h / 2 * k2
         k3 = system.acceleration(q + h / 2 * v2, v3, t + h / 2)
         v4 = v + h * k3
-        k4 = system.acceleration(q + h * v3, v4, t + h)
+        k4 = system.acceleration(q + h * v3, v4, inside(t, h, 1))
         return PhaseState(
             state.t.plus(h),
             state.q.plus(h / 6 * (v + 2 * v2 + 2 * v3 + v4)),

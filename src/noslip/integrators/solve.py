@@ -47,6 +47,8 @@ class Status(enum.IntEnum):
     NOT_CONVERGED = 1
     NOT_FINITE = 2
     MULTIPLIER_ZERO = 3
+    BROKEN_CONDITION = 4
+    BLOWN_UP = 5
 
     @property
     def message(self) -> str:
@@ -63,6 +65,10 @@ _MESSAGES = {
     Status.MULTIPLIER_ZERO: (
         "Chaplygin's multiplier f has a zero here, where the method's time ends; a system that declares its "
         "`multiplier` can be carried through by PoincareHamiltonizedDEL"
+    ),
+    Status.BROKEN_CONDITION: "a condition that the system met at the start is broken here",
+    Status.BLOWN_UP: (
+        "the energy, which the motion conserves, has grown to 1e9 times its size; try a smaller step_size"
     ),
 }
 

@@ -26,6 +26,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from noslip.geometry.finite_difference_map import FiniteDifferenceMap
+from noslip.integrators.base import inside
 from noslip.integrators.families import finite_difference_maps as maps
 from noslip.integrators.families.lagrange_dalembert import LagrangeDAlembert, forces_ignore_velocity
 from noslip.integrators.families.states import Unknown, VelocityState
@@ -72,8 +73,8 @@ class VelocityNonholonomic(maps.MapMethod, LagrangeDAlembert):
         v1 = v + x.d
         qm = q + (1 - beta) * h * v
         q1 = qm + beta * h * v1
-        f0 = system.dL_dq(q, v) + system.applied_force(q, v, t)
-        f1 = system.dL_dq(q1, v1) + system.applied_force(q1, v1, t + h)
+        f0 = system.dL_dq(q, v) + system.applied_force(q, v, inside(t, h, 0))
+        f1 = system.dL_dq(q1, v1) + system.applied_force(q1, v1, inside(t, h, 1))
         reaction = system.mu(qm, (v + v1) / 2).T @ x.lam
         balance = (
             system.momentum(q1, v1) - system.momentum(q, v) - h * ((1 - beta) * f1 + beta * f0 + reaction)
@@ -91,7 +92,7 @@ class VelocityNonholonomic(maps.MapMethod, LagrangeDAlembert):
 
     def step(self, system: System, state: VelocityState, h: Array) -> VelocityState:
         """JS (71)-(72): beta = 0 where dL/dq(q1, v1) does not contain v1."""
-        v, t1 = state.v.value, state.t.value + h
+        v, t1 = state.v.value, inside(state.t.value, h, 1)
         q1 = state.q.value + h * v
         mu = system.mu(q1, v)
         f1 = system.dL_dq(q1, v) + system.applied_force(q1, v, t1)

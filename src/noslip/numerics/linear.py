@@ -16,10 +16,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
+NEARLY = 1e-2  # the sine of an angle; its inverse squared is what the condition of C costs
 WRITTEN_OUT = 12  # above this size LAPACK is quicker to compile and to run
 
 
@@ -42,6 +44,29 @@ def value_and_jacobian(f: Callable[[Array], Array], x: Array) -> tuple[Array, Ar
     """f and df/dx, column by column in a loop: for places that run rarely, where small code matters most."""
     value, df = jax.linearize(f, x)
     return value, lax.map(df, jnp.eye(x.size)).T
+
+
+def orthogonal_rows(mu: Array) -> tuple[Array, Array]:
+    """Orthonormal rows T mu, and T: Gram and Schmidt's process, twice, which is enough."""
+    m = mu.shape[0]
+    rows = jnp.column_stack([mu, jnp.eye(m)])
+    for _ in range(2):
+        done: list[Array] = []
+        for k in range(m):
+            row = rows[k]
+            for unit in done:
+                row = row - jnp.dot(row[:-m], unit[:-m]) * unit
+            done.append(row / jnp.sqrt(jnp.dot(row[:-m], row[:-m])))
+        rows = jnp.stack(done)
+    return rows[:, :-m], rows[:, -m:]
+
+
+def nearly_parallel(mu: np.ndarray) -> bool:
+    """Whether a row is so nearly a combination of the others that mu M^-1 mu^T would cost digits."""
+    if len(mu) < 2 or not np.isfinite(mu).all():
+        return False
+    values = np.linalg.svd(mu / np.linalg.norm(mu, axis=1, keepdims=True), compute_uv=False)
+    return bool(values[-1] < NEARLY * values[0])
 
 
 def _solve(a: Array, b: Array, spd: bool) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import operator
 from collections.abc import Mapping, Sequence
@@ -16,13 +17,13 @@ from jax import Array
 from noslip.engine.backends.numpy_rows import evaluate_anyhow
 from noslip.errors import unknown_name
 from noslip.integrators.base import Integrator
-from noslip.numerics.tracing import is_traced
+from noslip.numerics.linear import nearly_parallel
+from noslip.numerics.tracing import has_tracers
 from noslip.run.choose import BACKENDS
 from noslip.run.member import MemberGroup
 from noslip.run.pairing import Pairing, pairing_of
 from noslip.system import System
-
-ADMISSIBLE = 1e-9
+from noslip.system.conditions import ADMISSIBLE, admissibility, broken_near, parallel_along
 
 
 def as_floats(name: str, value: Any, shape: tuple[int, ...], traced: bool) -> Any:
@@ -59,13 +60,17 @@ def whole(name: str, value: Any, low: int) -> int:
 
 
 def whole_steps(steps: int | None, t_end: float | None, t0: Any, h: Any) -> int:
-    """The number of steps from `steps` or `t_end`."""
+    """The number of steps from `steps` or `t_end`; t0 and h as the caller gave them, since inside jax.jit
+    every array made of them is traced."""
     if (steps is None) == (t_end is None):
         given = "both were" if steps is not None else "neither was"
         raise ValueError(f"exactly one of `steps` and `t_end` must be given, but {given}")
     if steps is None:
-        if is_traced(t0, h):
-            raise ValueError("`steps` must be given instead of `t_end` when t0 or step_size is traced")
+        if has_tracers(t0, h, t_end):
+            raise ValueError(
+                "`steps` must be given instead of `t_end` when t0, t_end or step_size is traced, since the "
+                "number of steps must be known when the run is compiled"
+            )
         assert t_end is not None
         if not (np.isfinite(float(h)) and float(h) > 0):
             raise ValueError(f"`step_size` must be positive, but {float(h)!r} was provided")
@@ -107,26 +112,34 @@ def check_run(
         raise ValueError(
             "backend 'native' cannot run traced arguments (grad, jit, vmap); use 'auto' or 'xla'"
         )
+    system.refuse_changed()
     pairing = pairing_of(system, integrator)
-    if reason := pairing.refusal:
+    if not traced:
+        _refuse_bad_numbers(q, v, t, h)
+    if reason := pairing.refusal if traced else pairing.refusal_near(q, v):
         raise ValueError(f"{type(integrator).__name__} cannot run on this system: {reason}")
     if not traced:
         _check_values(pairing, q, v, t, h)
     return pairing
 
 
-def _check_values(
-    pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float | np.ndarray, h: float | np.ndarray
-) -> None:
-    system, integrator = pairing.system, pairing.integrator
+def _refuse_bad_numbers(q: np.ndarray, v: np.ndarray, t: float | np.ndarray, h: float | np.ndarray) -> None:
     for name, array in (("q0", q), ("v0", v), ("t0", t)):
         if not all(map(math.isfinite, np.ravel(array).tolist())):
             raise ValueError(f"`{name}` must be finite, but {np.asarray(array)} was provided")
     if not 0 < float(h) < math.inf:
         raise ValueError(f"`step_size` must be positive, but {float(h)!r} was provided")
+
+
+def _check_values(
+    pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float | np.ndarray, h: float | np.ndarray
+) -> None:
+    system, integrator = pairing.system, pairing.integrator
+    if reason := broken_near(system, q, v, float(t)):
+        raise ValueError(reason)
     if not pairing.is_implicit and _surely_admissible(pairing, q, v):
         return
-    M, mu, phi, jacobian = _at_start(pairing, q, v, t, h)
+    M, mu, jacobian = _at_start(pairing, q, v, t, h)
     if not np.isfinite(M).all():
         raise ValueError(f"the mass matrix must be finite, but at q0 = {np.asarray(q)} it is not")
     eigenvalues = np.linalg.eigvalsh(M)
@@ -142,13 +155,8 @@ def _check_values(
             f"the constraint one-forms must have full rank {system.m}, but at q0 = {np.asarray(q)} "
             f"their singular values are {values}"
         )
-    residual, size = np.max(np.abs(phi)), np.linalg.norm(np.asarray(v))
-    if not residual <= ADMISSIBLE * (1 + size):
-        raise ValueError(
-            f"`v0` must satisfy the constraint, but phi(q0, v0) = {phi} (at most "
-            f"{ADMISSIBLE * (1 + size):.0e} is allowed); system.project_velocity(q0, v0) gives the nearest "
-            "velocity that does"
-        )
+    if not _surely_admissible(pairing, q, v):
+        _refuse_inadmissible(system, q, v)
     if jacobian is not None and len(values := _small_singular_values(jacobian)):
         raise ValueError(
             f"{type(integrator).__name__} has no unique step from this state: its regularity matrix, "
@@ -156,20 +164,57 @@ def _check_values(
         )
 
 
+def _refuse_inadmissible(system: System, q: np.ndarray, v: np.ndarray) -> None:
+    phi, allowed = (
+        x[0] for x in evaluate_anyhow(admissibility, None, system, np.asarray(q)[None], np.asarray(v)[None])
+    )
+    if not np.all(np.abs(phi) <= allowed):
+        raise ValueError(
+            f"`v0` must satisfy the constraint, but phi(q0, v0) = {phi} (at most {allowed} is allowed, "
+            f"{ADMISSIBLE:.0e} of its terms); system.project_velocity(q0, v0) gives the nearest velocity "
+            "that does"
+        )
+
+
 def _surely_admissible(pairing: Pairing, q: np.ndarray, v: np.ndarray) -> bool:
-    """Whether a few multiplications can tell that mass matrix, constraints and velocity are good. It is the
-    usual answer, and the factorisations that give the precise one take longer than a short run."""
+    """Whether a few multiplications can tell that mass matrix, constraints, frame and velocity are good, and
+    all values finite. It is the usual answer, and the factorisations that give the precise one take longer
+    than a short run."""
     n, m = pairing.system.n, pairing.system.m
-    if n > 6 or (numbers := pairing.at_state(_mass_and_gram_matrix_and_phi, q, v)) is None:
+    if n > 6 or (numbers := pairing.at_state(_numbers_of_start, q, v)) is None:
         return False
-    mass, gram, phi = numbers[: n * n], numbers[n * n : n * n + m * m], numbers[n * n + m * m :]
-    allowed = ADMISSIBLE * (1 + math.hypot(*v))
-    return _surely_regular(mass, n) and _surely_regular(gram, m) and all(abs(x) <= allowed for x in phi)
+    sizes = [n * n, m * m, (n - m) ** 2 if pairing.system.frame else 0, m, m]
+    mass, gram, frame, phi, terms, rest = _cut(numbers, sizes)
+    return (
+        _surely_regular(mass, n)
+        and _surely_regular(gram, m)
+        and _surely_regular(frame, n - m if frame else 0)
+        and all(abs(x) <= ADMISSIBLE * size for x, size in zip(phi, terms, strict=True))
+        and all(map(math.isfinite, rest))
+    )
 
 
-def _mass_and_gram_matrix_and_phi(system: System, q: Array, v: Array) -> tuple[Array, Array, Array]:
-    mu = system.mu(q, v)
-    return system.mass_matrix(q), mu @ mu.T, system.phi(q, v)
+def _cut(numbers: Sequence[float], sizes: Sequence[int]) -> list[Sequence[float]]:
+    """Pieces of these sizes, and the rest."""
+    ends = list(itertools.accumulate(sizes, initial=0))
+    return [*(numbers[a:b] for a, b in itertools.pairwise(ends)), numbers[ends[-1] :]]
+
+
+def _numbers_of_start(system: System, q: Array, v: Array) -> tuple[Array, ...]:
+    mu, p = system.mu(q, v), system.parameters
+    X = jnp.zeros((system.n, 0)) if system.frame is None else system.frame(q, p)
+    integrals = [jnp.asarray(f(q, v, p), float) for f in system.first_integrals.values()]
+    rest = [system.energy(q, v), *integrals]
+    return system.mass_matrix(q), mu @ mu.T, X.T @ X, system.phi(q, v), system.constraint_size(q, v), *rest
+
+
+def parallel_at(pairing: Pairing, q: np.ndarray, v: np.ndarray) -> bool:
+    """Whether the one-forms are nearly parallel at this state."""
+    if pairing.system.m < 2:
+        return False
+    if (numbers := pairing.at_state(System.mu, q, v)) is None:
+        return parallel_along(pairing.system, q[None], v[None])
+    return nearly_parallel(np.reshape(numbers, (pairing.system.m, -1)))
 
 
 def _surely_regular(matrix: Sequence[float], n: int) -> bool:
@@ -190,8 +235,8 @@ def _surely_regular(matrix: Sequence[float], n: int) -> bool:
 
 def _at_start(
     pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float | np.ndarray, h: float | np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
-    """Mass matrix, constraints and, for an implicit method, its regularity matrix."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Mass matrix, one-forms and, for an implicit method, its regularity matrix."""
     rows = [np.asarray(x)[None] for x in (q, v, t, h)]
     implicit = pairing.integrator if pairing.is_implicit else None
     return jax.tree.map(lambda x: x[0], evaluate_anyhow(_start_matrices, implicit, pairing.system, *rows))
@@ -199,9 +244,9 @@ def _at_start(
 
 def _start_matrices(
     implicit: Integrator | None, system: System, q: Array, v: Array, t: Array, h: Array
-) -> tuple[Array, Array, Array, Array | None]:
+) -> tuple[Array, Array, Array | None]:
     jacobian = None if implicit is None else _regularity_matrix(system, implicit, q, v, t, h)
-    return system.mass_matrix(q), system.mu(q, v), system.phi(q, v), jacobian
+    return system.mass_matrix(q), system.mu(q, v), jacobian
 
 
 def _regularity_matrix(
@@ -277,17 +322,17 @@ def refuse_inadmissible(system: System, group: MemberGroup) -> None:
             )
     names = tuple(varying)
     values = [varying[name].reshape(members, -1) for name in names]
-    phi = evaluate_anyhow(_phi_of_member, names, system, *rows, *values)
-    allowed = ADMISSIBLE * (1 + np.linalg.norm(rows[1], axis=1))
-    worst = np.max(np.abs(phi), axis=1)
-    if len(off := np.flatnonzero(~(worst <= allowed))):
+    phi, allowed = evaluate_anyhow(_admissibility_of_member, names, system, *rows, *values)
+    if len(off := np.flatnonzero(~np.all(np.abs(phi) <= allowed, axis=1))):
         raise ValueError(
             f"`v0s` must satisfy the constraint, but {len(off)} of {members} members do not, first member "
             f"{off[0]} with phi = {phi[off[0]]}; system.project_velocity(q0, v0) gives the nearest that does"
         )
 
 
-def _phi_of_member(names: tuple[str, ...], system: System, q: Array, v: Array, *values: Array) -> Array:
+def _admissibility_of_member(
+    names: tuple[str, ...], system: System, q: Array, v: Array, *values: Array
+) -> tuple[Array, Array]:
     own = {name: x.reshape(np.shape(system.parameters[name])) for name, x in zip(names, values, strict=True)}
     _, static = system.tree_flatten()
-    return system.tree_unflatten(static, (dict(system.parameters) | own,)).phi(q, v)
+    return admissibility(None, system.tree_unflatten(static, (dict(system.parameters) | own,)), q, v)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax
 import numpy as np
 
+from noslip.run.along import up_to_a_failed_row
 from noslip.run.pacing import Interruption, Meter, Pace, Progress
 from noslip.run.runner import Rows, TrajectoryRunner, joined
 from noslip.run.step import Row
@@ -15,9 +16,14 @@ NEVER = 2**62
 
 
 def all_rows(
-    runner: TrajectoryRunner[Rows], steps: int, every: int, progress: bool | Progress | None
+    runner: TrajectoryRunner[Rows],
+    steps: int,
+    every: int,
+    progress: bool | Progress | None,
+    conserved: bool = False,
 ) -> tuple[Row, bool]:
-    """The rows up to step `steps`, or to a failure, or to Ctrl-C; whether it was the last of these."""
+    """The rows up to step `steps`, or to a failure, or to Ctrl-C; whether it was the last of these. A row
+    that is not finite, or whose energy has gone though the motion conserves it (`conserved`), is one too."""
     parts, together = [runner.first], []
     done, failed, pace = 0, False, Pace(runner.first_piece, SECONDS_PER_CALL)
     with Meter(progress, steps) as show, Interruption(steps > runner.brief) as interruption:
@@ -27,12 +33,19 @@ def all_rows(
             if done < steps:  # while they are in the cache; a short run is joined once
                 together.append(runner.join(parts))
                 parts = []
+                seen = [*together[:1], *together[-1:]]
+                failed = failed or len(up_to_a_failed_row(joined(seen), conserved).step) < _count(seen)
             show(done, steps)
             pace.reached(done)
     if parts:
         together.append(runner.join(parts))
     rows_of_all = together[0] if len(together) == 1 else joined(together)
-    return _merge_failed_row(rows_of_all), interruption.asked and done < steps and not failed
+    rows_of_all = up_to_a_failed_row(_merge_failed_row(rows_of_all), conserved)
+    return rows_of_all, interruption.asked and done < steps and not failed
+
+
+def _count(parts: list[Row]) -> int:
+    return sum(len(part.step) for part in parts)
 
 
 def _merge_failed_row(rows: Row) -> Row:

@@ -35,6 +35,7 @@ class MemberRow:
     v: Array
     multipliers: Array
     energy: Array
+    energy_scale: Array
     constraint: Array
     observed: dict[str, Array]
 
@@ -103,6 +104,7 @@ class Member:
             seen.v,
             lam,
             system.energy(seen.q, seen.v),
+            system.energy_scale(seen.q, seen.v),
             jnp.max(jnp.abs(system.phi(seen.q, seen.v))),
             observed,
         )

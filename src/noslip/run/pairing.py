@@ -22,6 +22,7 @@ from noslip.numerics.pytrees import anatomy
 from noslip.numerics.tracing import has_tracers
 from noslip.run.programs import Shapes, StepPrograms, programs_of, require_native
 from noslip.system import System
+from noslip.system.conditions import AROUND, Region, around
 
 OfState = Callable[[System, Array, Array], Any]
 
@@ -39,10 +40,31 @@ class Pairing:
         """Why this method cannot run on this system, if it cannot."""
         return self.integrator.applies_to(self.system)
 
+    def refusal_near(self, q: np.ndarray, v: np.ndarray) -> str | None:
+        """The same for a run from this state; asked anew only where no run has started nearby."""
+        if not self.integrator.defines("applies_around"):
+            return self.refusal
+        if self._region.holds(q.tolist()):
+            return None
+        reason = self.integrator.applies_around(self.system, q, v)
+        if reason is None:
+            near = around(q, AROUND)
+            self._region.grow(near.min(axis=0), near.max(axis=0))
+        return reason
+
+    @functools.cached_property
+    def _region(self) -> Region:
+        return Region()
+
     @functools.cached_property
     def is_implicit(self) -> bool:
         """Whether a step solves equations that are given as a residual."""
         return self.integrator.defines("residual") and not self.integrator.is_explicit(self.system)
+
+    @functools.cached_property
+    def where_forms_are_parallel(self) -> Pairing:
+        """The same method on the same system with its one-forms made orthogonal before they are used."""
+        return Pairing(self.system.with_orthogonal_forms(), self.integrator)
 
     @functools.cached_property
     def programs(self) -> StepPrograms:

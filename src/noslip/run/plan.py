@@ -10,6 +10,8 @@ import jax
 import numpy as np
 
 from noslip.integrators.base import Integrator
+from noslip.integrators.solve import Status
+from noslip.run.along import conserves_energy, failed_rows
 from noslip.run.choose import members_runner
 from noslip.run.member import Member, MemberGroup, MemberInputs, MemberRow
 from noslip.run.observables import STATISTICS, Watched
@@ -50,15 +52,35 @@ class Plan:
 
     def advance(self, runner: MembersRunner, rows_before: int = 0) -> Iterator[tuple[int, MemberRow | None]]:
         """Steps reached, with the row where one is saved; pieces short enough to be interrupted."""
+        first: MemberRow | None = None
         if rows_before == 0:
-            yield 0, runner.row()
+            first = runner.row()
+            yield 0, first
         pace = Pace(FIRST_PIECE, SECONDS_PER_CALL, runner.grain)
         done = runner.reached
         while done < self.steps:
             target = min((done // self.save_every + 1) * self.save_every, self.steps)
             done = runner.to(pace.stop(done, target))
             pace.reached(done)
-            yield done, runner.row() if done == target else None
+            yield done, self._judged(runner, first) if done == target else None
+
+    def _judged(self, runner: MembersRunner, first: MemberRow | None) -> MemberRow:
+        """What is saved now. A member whose row is not finite though its steps were solved, or whose energy
+        has gone, has failed here, as in a single run."""
+        row = runner.row()
+        start = row if first is None else first
+        with np.errstate(all="ignore"):
+            status = failed_rows(row, start, start.energy_scale, conserves_energy(self.system))
+        if not status.any():
+            return row
+        full = jax.tree.map(np.array, runner.final())
+        interval = full.carry.interval
+        new = (status != Status.SOLVED) & (interval.status == Status.SOLVED)
+        if not new.any():
+            return row
+        interval.status[new], interval.failed_step[new] = status[new], full.carry.step[new]
+        runner.resume(full, runner.reached)
+        return runner.row()
 
     def saved(self, rows: list[MemberRow]) -> Arrays:
         """Rows as arrays (member, time, ...)."""

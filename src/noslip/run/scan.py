@@ -7,6 +7,8 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from noslip.integrators.base import Integrator
+from noslip.numerics.pytrees import replaced
+from noslip.run.along import failed_rows
 from noslip.run.one_xla import start
 from noslip.run.step import Carry, Row, save, step_or_stay
 from noslip.system import System
@@ -17,7 +19,8 @@ def scan(
 ) -> Row:
     """The whole run as one differentiable scan; all rows, the initial one first.
 
-    After a failed step the state stands still and the rows say so in their status.
+    After a failed step the state stands still and the rows say so in their status, as do those that are not
+    finite.
     """
 
     def step(carry: Carry, _: None) -> tuple[Carry, None]:
@@ -37,4 +40,7 @@ def scan(
     if rest:
         carry, row = to_next_save(carry, rest)
         parts.append(jax.tree.map(lambda x: x[None], row))
-    return jax.tree.map(lambda *x: jnp.concatenate(x), *parts)
+    rows = jax.tree.map(lambda *x: jnp.concatenate(x), *parts)
+    seen = failed_rows(rows, jax.tree.map(lambda x: x[:1], rows), jnp.zeros(()), False, jnp)
+    interval = replaced(rows.interval, status=jnp.maximum(rows.interval.status, lax.cummax(seen)))
+    return replaced(rows, interval=interval)

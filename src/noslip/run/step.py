@@ -84,7 +84,7 @@ def step_regardless(system: System, integrator: Integrator, carry: Carry, h: Arr
     """One step whatever becomes of it; the interval says whether it failed."""
     state, record = integrator.advance(system, carry.state, h)
     state, turns = _wrap(system, state, carry.turns)
-    finite = jnp.all(jnp.isfinite(state.q.value))
+    finite = jnp.all(jnp.array([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(state)]))
     status = jnp.where((record.status == Status.SOLVED) & ~finite, Status.NOT_FINITE, record.status)
     solved = status == Status.SOLVED
     old = carry.interval

@@ -1,4 +1,4 @@
-"""Checks of a system's definition: every mistake is named when the system is made, not in mid-run."""
+"""Checks of a system's definition that need no values: names, shapes, precision, when the system is made."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
 
 from noslip.engine.translate.jaxprs import float_types
 from noslip.errors import unknown_name
@@ -16,9 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from noslip.system import System
-
-SAMPLES = 4
-TOLERANCE = 1e-8
 
 
 def check_structure(system: System) -> int:
@@ -63,68 +59,6 @@ def check_structure(system: System) -> int:
             f"`fibre` must name {m} coordinates, one per constraint, but {system.fibre} was provided"
         )
     return m
-
-
-def check_values(system: System) -> None:
-    """Check, at sample points, what shapes cannot show: L quadratic in v, mu X = 0, periodicity."""
-    from noslip.engine.backends.numpy_rows import evaluate_anyhow
-    from noslip.numerics.tracing import is_traced
-
-    if is_traced(system):
-        return
-    rng = np.random.default_rng(0)
-    q, v = rng.uniform(-1.0, 1.0, (2, SAMPLES, system.n))
-    defects = evaluate_anyhow(_defects, None, system, q, v)
-    worst = {name: _worst(values) for name, values in defects.items()}
-    if worst.pop("quadratic") > TOLERANCE:
-        raise ValueError(
-            "`lagrangian` must be quadratic in v (v^T M(q) v / 2 + a(q) v - V(q)), but it is not"
-        )
-    if worst.pop("frame", 0.0) > TOLERANCE:
-        raise ValueError("`frame` must satisfy one_forms(q) @ frame(q) = 0, but it does not")
-    for name, defect in worst.items():
-        if defect > TOLERANCE:
-            raise ValueError(
-                f"`{name}` was declared an angle, but the system is not 2 pi-periodic in it "
-                f"(it changes by {defect:.1e}, relative to its size)"
-            )
-
-
-def _defects(_: None, system: System, q: Array, v: Array) -> dict[str, Array]:
-    """Relative defects at one state; NaN where the sample lies outside the system's domain."""
-    p = system.parameters
-    # a function of v is quadratic just if this combination vanishes for all v and w (parallelogram law)
-    w = jnp.roll(v, 1) * 1.7
-    terms = [(1, v + w), (1, v - w), (-2, v), (-1, w), (-1, -w), (2, 0 * v)]
-    values = jnp.array([c * system.lagrangian(q, u, p) for c, u in terms])
-    defect = jnp.abs(jnp.sum(values)) / (jnp.max(jnp.abs(values)) + 1e-300)
-    only_at_rest = jnp.all(jnp.isfinite(values[:-1])) & ~jnp.isfinite(values[-1])
-    out = {"quadratic": jnp.where(only_at_rest, 1.0, defect)}
-    if system.frame is not None:
-        mu, X = system.mu(q, v), system.frame(q, p)
-        out["frame"] = jnp.max(jnp.abs(mu @ X)) / (jnp.max(jnp.abs(mu)) * jnp.max(jnp.abs(X)))
-    here = _everything(system, q, v)
-    for name in system.angles:
-        there = _everything(system, q.at[system.index(name)].add(2 * jnp.pi), v)
-        out[name] = jnp.max(jnp.abs(there - here)) / (1.0 + jnp.max(jnp.abs(here)))
-    return out
-
-
-def _everything(system: System, q: Array, v: Array) -> Array:
-    p = system.parameters
-    values = [
-        jnp.atleast_1d(system.lagrangian(q, v, p)),
-        system.mu(q, v).ravel(),
-        system.phi(q, v),
-        system.applied_force(q, v, 0.3),
-    ]
-    values += [jnp.atleast_1d(integral(q, v, p)) for integral in system.first_integrals.values()]
-    return jnp.concatenate(values)
-
-
-def _worst(values: np.ndarray) -> float:
-    finite = values[np.isfinite(values)]
-    return float(finite.max()) if finite.size else 0.0
 
 
 def _check_names(kind: str, names: tuple[str, ...], coordinates: tuple[str, ...]) -> None:

@@ -22,9 +22,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from noslip.engine.backends.numpy_rows import evaluate_anyhow
 from noslip.errors import unknown_name
-from noslip.numerics.linear import spd_solve
+from noslip.numerics.linear import nearly_parallel, orthogonal_rows, spd_solve
 from noslip.numerics.tracing import is_traced
+from noslip.system.captured import Captured
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -48,8 +50,10 @@ def _derived(method: Callable[P, R]) -> Callable[P, R]:
             expected = () if name == "t" else (self.n,)
             if array.shape != expected:
                 raise ValueError(f"`{name}` must have shape {expected}, but {array.shape} was provided")
-        if method.__name__ in NEED_INDEPENDENT_CONSTRAINTS and not is_traced(system, *arrays):
-            _refuse_singular(system, *arrays[:2])
+        if not is_traced(system, *arrays):
+            self.refuse_changed()
+            if method.__name__ in NEED_INDEPENDENT_CONSTRAINTS and _refuse_singular(system, *arrays[:2]):
+                system = system.with_orthogonal_forms()
         return compiled(system, *arrays)
 
     return call  # type: ignore[return-value]
@@ -79,9 +83,11 @@ class System:
     fibre: tuple[str, ...] | None = None
     multiplier: Callable[[Array, Parameters], Array] | None = None
     m: int = field(init=False, default=0)
+    captured: Captured = field(init=False, repr=False)
+    orthogonal: bool = field(init=False, default=False, repr=False)
 
     def __post_init__(self) -> None:
-        from noslip.system.checks import check_structure, check_values
+        from noslip.system.checks import check_structure
 
         assign = functools.partial(object.__setattr__, self)
         for name in ("coordinates", "angles", "fibre"):
@@ -92,7 +98,7 @@ class System:
         assign("parameters", {k: _parameter(k, v) for k, v in self.parameters.items()})
         assign("first_integrals", dict(self.first_integrals))
         assign("m", check_structure(self))
-        check_values(self)
+        assign("captured", Captured(self._functions))
 
     # ---- a pytree whose leaves are the parameters -------------------------------------------------
     def tree_flatten(self) -> tuple[tuple[dict[str, Any]], tuple[Any, ...]]:
@@ -105,6 +111,20 @@ class System:
         static["first_integrals"] = tuple(self.first_integrals.items())
         return tuple(static.items())
 
+    @property
+    def _functions(self) -> dict[str, Any]:
+        names = ("lagrangian", "one_forms", "drift", "constraint", "force", "frame", "multiplier")
+        given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        return given | {f"first_integrals['{name}']": f for name, f in self.first_integrals.items()}
+
+    def refuse_changed(self) -> None:
+        """Raise where a function reads a value that is no longer what it was when the system was made."""
+        if name := self.captured.changed():
+            raise ValueError(
+                f"a function of the system reads {name}, which must stay as it was when the System was made, "
+                "but it has changed; make a new System, or make it one of the `parameters`"
+            )
+
     @functools.cached_property
     def remembered(self) -> dict[Any, Any]:
         """What others have worked out about this very system with these parameters; gone with it."""
@@ -112,7 +132,12 @@ class System:
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickling: all but what can be worked out again."""
-        return {name: value for name, value in vars(self).items() if name != "remembered"}
+        again = ("remembered", "captured", "_static")
+        return {name: value for name, value in vars(self).items() if name not in again}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        object.__setattr__(self, "captured", Captured(self._functions))
 
     @classmethod
     def tree_unflatten(cls, static: tuple[Any, ...], children: tuple[dict[str, Any]]) -> Self:
@@ -134,6 +159,14 @@ class System:
         values = dict(self.parameters) | {k: _parameter(k, v) for k, v in parameters.items()}
         _, static = self.tree_flatten()
         return self.tree_unflatten(static, (values,))
+
+    def with_orthogonal_forms(self) -> Self:
+        """The same motion with its one-forms made orthogonal wherever C = mu M^-1 mu^T is inverted, which
+        squares their condition: for forms that are nearly parallel."""
+        if "orthogonal" not in self.remembered:
+            changed = tuple((name, True if name == "orthogonal" else x) for name, x in self._static)
+            self.remembered["orthogonal"] = self.tree_unflatten(changed, (dict(self.parameters),))
+        return self.remembered["orthogonal"]
 
     def without_first_integrals(self) -> Self:
         """The same motion with nothing declared about it."""
@@ -224,6 +257,25 @@ class System:
             return jnp.asarray(self.one_forms(q, self.parameters))
         return jax.jacfwd(self.phi, 1)(q, v)
 
+    @_derived
+    def constraint_size(self, q: Vector, v: Vector, *, parameters: Parameters | None = None) -> Array:
+        """The sizes of the terms that phi is the sum of: |mu| |v| + |phi(q, 0)|."""
+        terms, rest = jnp.abs(self.mu(q, v)) @ jnp.abs(v), jnp.zeros_like(v)
+        if self.constraint is None:
+            return terms if self.drift is None else terms + jnp.abs(self.phi(q, rest))
+        at_rest = jnp.abs(self.phi(q, rest))
+        return terms + jnp.where(jnp.isfinite(at_rest), at_rest, 0.0)
+
+    def is_admissible(self, q: Vector, v: Vector, *, parameters: Parameters | None = None) -> bool:
+        """Whether phi(q, v) is zero to 1e-9 of its own terms, or to what the rounding of q leaves of it."""
+        from noslip.system.conditions import admissibility
+
+        system = self if parameters is None else self.with_parameters(parameters)
+        phi, allowed = evaluate_anyhow(
+            admissibility, None, system, *(np.asarray(x, float)[None] for x in (q, v))
+        )
+        return bool(np.all(np.abs(phi) <= allowed))
+
     # ---- the motion -------------------------------------------------------------------------------
     @_derived
     def multipliers(
@@ -242,8 +294,12 @@ class System:
     @_derived
     def _projection(self, q: Vector, v: Vector) -> tuple[Array, Array]:
         """phi(q, v), and M^-1 mu^T C^-1, which turns it into the M-shortest correction of v."""
-        mu = self.mu(q, v)
-        lift = spd_solve(self.mass_matrix(q), mu.T)
+        mu, M = self.mu(q, v), self.mass_matrix(q)
+        if self.orthogonal:
+            unit, T = orthogonal_rows(mu)
+            lift = spd_solve(M, unit.T)
+            return self.phi(q, v), spd_solve(unit @ lift, lift.T).T @ T
+        lift = spd_solve(M, mu.T)
         return self.phi(q, v), spd_solve(mu @ lift, lift.T).T
 
     @_derived
@@ -273,16 +329,19 @@ def _motion(system: System, q: Array, v: Array, t: Array | float) -> tuple[Array
     dp = jax.jvp(lambda x: system.momentum(x, v), (q,), (v,))[1]
     dphi = jax.jvp(lambda x: system.phi(x, v), (q,), (v,))[1]
     f = system.dL_dq(q, v) - dp + system.applied_force(q, v, t)
+    if system.orthogonal:
+        mu, T = orthogonal_rows(mu)
+        dphi = T @ dphi
     solved = spd_solve(system.mass_matrix(q), jnp.column_stack([f, mu.T]))
     lam = -spd_solve(mu @ solved[:, 1:], dphi + mu @ solved[:, 0])
-    return lam, solved[:, 0] + solved[:, 1:] @ lam
+    return T.T @ lam if system.orthogonal else lam, solved[:, 0] + solved[:, 1:] @ lam
 
 
 NEED_INDEPENDENT_CONSTRAINTS = {"multipliers", "acceleration", "project_velocity", "projectors"}
 
 
-def _refuse_singular(system: System, q: Array, v: Array | None = None) -> None:
-    """Name the state and the singular values where M or mu has lost rank."""
+def _refuse_singular(system: System, q: Array, v: Array | None = None) -> bool:
+    """Name the state and the singular values where M or mu has lost rank; whether mu is near that."""
     v = jnp.zeros(system.n) if v is None else v
     for name, matrix in (("mass matrix", system.mass_matrix(q)), ("constraint one-forms", system.mu(q, v))):
         if not np.all(np.isfinite(matrix)):
@@ -292,6 +351,7 @@ def _refuse_singular(system: System, q: Array, v: Array | None = None) -> None:
             raise ValueError(
                 f"the {name} must have full rank, but at q = {np.asarray(q)} the singular values are {values}"
             )
+    return nearly_parallel(np.asarray(system.mu(q, v)))
 
 
 def _parameter(name: str, value: Any) -> Any:

@@ -14,8 +14,6 @@ from noslip import texts
 from noslip.errors import first_line, unknown_name
 from noslip.system import System
 
-ADMISSIBLE = 1e-9
-
 
 class Start(NamedTuple):
     """An initial state; `projected` says that its velocity is not the typical one, but the nearest
@@ -110,6 +108,6 @@ class Source:
         if v0 is not None:
             return Start(q, v0, False)
         v = np.asarray(typical[1])
-        if np.max(np.abs(model.phi(q, v)), initial=0.0) <= ADMISSIBLE * (1 + np.linalg.norm(v)):
+        if model.is_admissible(q, v):
             return Start(q, v, False)
         return Start(q, np.asarray(model.project_velocity(q, v)), True)

@@ -19,6 +19,7 @@ from jax import Array
 from scipy.integrate import solve_ivp
 
 from noslip.system import System
+from noslip.system.conditions import broken_near
 from noslip.testing.verdict import CheckFailed, require
 
 FACTORS = (1.1, 1.2, 1.3)  # parameters are perturbed by these in turn, so that none hides behind a 1
@@ -124,6 +125,11 @@ def check_admissible(system: System, q: Any, v: Any) -> None:
     residual = _size(system.phi(q, v))
     bound = 1e-14 * (1 + _size(v))
     require(residual <= bound, f"the state misses the constraints by {residual:.1e} (allowed: {bound:.1e})")
+    require(
+        system.is_admissible(q, v), f"the state misses the constraints by {residual:.1e}, over 1e-9 of terms"
+    )
+    reason = broken_near(system, np.asarray(q, float), np.asarray(v, float), 0.0)
+    require(reason is None, reason or "")
 
 
 def check_full_rank(system: System, q: Any, v: Any) -> None:

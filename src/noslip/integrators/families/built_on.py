@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 from noslip.integrators.base import CanonicalChart, Integrator, Observation
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from noslip.system import System
 
 
@@ -37,6 +39,11 @@ class BuiltOn(Integrator):
 
     def applies_to(self, system: System) -> str | None:
         return self.base.applies_to(system)
+
+    def applies_around(self, system: System, q: np.ndarray, v: np.ndarray) -> str | None:
+        if reason := self.base.applies_around(system, q, v):
+            return reason
+        return self.applies_to(system) if self.base.applies_to(system) is None else None
 
     def history(self, state: Any) -> Any:
         return self.base.history(state)

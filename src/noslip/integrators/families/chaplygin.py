@@ -17,6 +17,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from noslip.geometry import chaplygin, hamiltonization
@@ -90,12 +91,17 @@ class OnBase(Integrator):
         return frozenset({"constraint", "reversible"} if self.start == "legendre" else {"constraint"})
 
     def applies_to(self, system: System) -> str | None:
-        reason = chaplygin.refusal(system, make_group(system, self.group))
-        if (
-            reason is None
-            or self.group == "planar"
-            or chaplygin.refusal(system, make_group(system, "planar"))
-        ):
+        return self._refusal(system, None)
+
+    def applies_around(self, system: System, q: np.ndarray, v: np.ndarray) -> str | None:
+        return self._refusal(system, q)
+
+    def _refusal(self, system: System, at: np.ndarray | None) -> str | None:
+        def under(group: str) -> str | None:
+            return chaplygin.refusal(system, make_group(system, group), at, must_be_seen=at is not None)
+
+        reason = under(self.group)
+        if reason is None or self.group == "planar" or under("planar"):
             return reason
         return f"{reason}; under group='planar' it is a Chaplygin system"
 
@@ -186,9 +192,11 @@ class OnHamiltonizedBase(OnBase):
     def canonical(self) -> MomentumChart:
         return MomentumChart(self)
 
-    def applies_to(self, system: System) -> str | None:
-        reason = super().applies_to(system)
-        if reason is None and (missing := hamiltonization.refusal(self.reduced(system))):
+    def _refusal(self, system: System, at: np.ndarray | None) -> str | None:
+        reason, seen = super()._refusal(system, at), at is not None
+        if reason is None and (
+            missing := hamiltonization.refusal(self.reduced(system), at, must_be_seen=seen)
+        ):
             return f"the system is not Hamiltonizable: {missing}"
         return reason
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from jax import Array
 
-from noslip.integrators.base import Integrator, Observation, Sum
+from noslip.integrators.base import Integrator, Observation, Sum, inside
 from noslip.integrators.families.states import VelocityState, kinetic_scale
 from noslip.numerics.linear import spd_solve
 from noslip.numerics.sums import average
@@ -47,7 +47,7 @@ class Generating(Integrator):
         p0, p1 = [], []
         for alpha in self.alphas:
             node = q + alpha * h * w
-            f = system.dL_dq(node, w) + self.force(system, node, w, t + alpha * h)
+            f = system.dL_dq(node, w) + self.force(system, node, w, inside(t, h, alpha))
             p = system.momentum(node, w)
             p0.append(p - (1 - alpha) * h * f)
             p1.append(p + alpha * h * f)

@@ -1,0 +1,74 @@
+"""What is asked of every saved row, whoever made it: that all of it is finite, that the energy is still of
+its size where the motion conserves it, and, after a run, that the system was what it must be where it was."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+
+from noslip.integrators.solve import Status
+from noslip.run.step import Row
+from noslip.system import System
+from noslip.system.conditions import broken_along
+
+BLOWN_UP = 1e9
+"""So many times the size of the energy at the start is no error of a method any more. Real growth of an
+error, as in CFHM figure 4, is by a factor of 1e4 in 5e5 steps."""
+
+
+def failed_rows(row: Any, first: Any, size: Any, conserved: bool, xp: Any = np) -> Any:
+    """The status of each row by what it shows. `size` is |T| + |V| at the start; where that vanishes, or
+    where the energy is the small difference of terms that have grown, nothing is said of its growth."""
+    shown = [row.q, row.v, row.multipliers, row.energy, row.constraint, *_integrals(row).values()]
+    lead = row.energy.shape
+    finite = xp.all(xp.stack([xp.all(xp.isfinite(x).reshape(*lead, -1), axis=-1) for x in shown]), axis=0)
+    status = xp.where(finite, int(Status.SOLVED), int(Status.NOT_FINITE))
+    if not conserved:
+        return status
+    change = xp.abs(row.energy - first.energy)
+    gone = finite & (size > 0) & (change > BLOWN_UP * size) & (change > 0.5 * row.energy_scale)
+    return xp.where(gone, int(Status.BLOWN_UP), status)
+
+
+def _integrals(row: Any) -> dict[str, Any]:
+    return getattr(row, "first_integrals", {})
+
+
+def conserves_energy(system: System) -> bool:
+    """Whether the motion does: no force, and constraints that do no work."""
+    return system.kind == "linear" and system.force is None
+
+
+def up_to_a_failed_row(rows: Row, conserved: bool) -> Row:
+    """The rows before the first that is itself a failure; the record of that one joins the last of them."""
+    first = jax.tree.map(lambda x: x[:1], rows)
+    scales = rows.energy_scale[:2]
+    size = scales[0] if scales[0] > 0 else scales[-1]  # of what has become of rest where V = 0
+    with np.errstate(all="ignore"):
+        status = failed_rows(rows, first, size, conserved)
+    bad = np.flatnonzero(status[1:])
+    if not len(bad):
+        return rows
+    k = int(bad[0]) + 1
+    return _ended(rows, k, Status(int(status[k])))
+
+
+def _ended(rows: Row, k: int, status: Status) -> Row:
+    kept = jax.tree.map(lambda x: np.array(x[:k]), rows)
+    kept.interval.status[-1], kept.interval.failed_step[-1] = status, rows.step[k]
+    return kept
+
+
+def up_to_a_broken_condition(system: System, rows: Row) -> tuple[Row, str]:
+    """The rows before the first, of those looked at, where a condition of the system fails, and why; all of
+    them, and nothing, where none does."""
+    if len(rows.step) < 2:
+        return rows, ""
+    found = broken_along(system, *(np.asarray(x)[1:] for x in (rows.q, rows.v, rows.t)))
+    return (
+        (rows, "")
+        if found is None
+        else (_ended(rows, found[0] + 1, Status.BROKEN_CONDITION), f": {found[1]}")
+    )
