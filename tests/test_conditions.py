@@ -1,5 +1,7 @@
 """What a system must be is asked where it runs: at the start, around it, and along the way."""
 
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -73,9 +75,8 @@ BROKEN = {
 @pytest.mark.parametrize("sentence", BROKEN)
 def test_a_condition_that_fails_at_the_start_is_told_with_the_place(sentence):
     method = DiscreteGradient() if "frame" in sentence else RungeKutta4()
-    with pytest.raises(ValueError) as caught:
+    with pytest.raises(ValueError, match=re.escape(sentence)):
         run(made(**BROKEN[sentence]), method)
-    assert sentence in str(caught.value)
     assert "at q = [" in str(caught.value)
 
 
@@ -209,7 +210,7 @@ def test_nonlinear_and_affine_constraints_are_judged_by_their_terms_too():
     )
     v = np.array([3e-7, 4e-7, 5e-7])
     assert cone.is_admissible([0.0, 0, 0], v)
-    assert not cone.is_admissible([0.0, 0, 0], v + [0, 0, 1e-10])
+    assert not cone.is_admissible([0.0, 0, 0], v + np.array([0, 0, 1e-10]))
     moving = made(one_forms=flat, drift=lambda q, p: jnp.array([1e-8]))
     assert moving.is_admissible([0.0, 0, 0], [0.0, 0, -1e-8])
     assert not moving.is_admissible([0.0, 0, 0], [0.0, 0, 0.0])
