@@ -59,8 +59,8 @@ class AnyPoint(MiddlePoint, Protocol):
 
 
 class Chart(Energy, Protocol):
-    """D* around a step, with or without a frame: points z and the motion there. `dual` and `vector` are the
-    metric, in which discrete gradients are corrected and projections are orthogonal; `moving` says that all
+    """D* around a step, with or without a frame: points z and the motion there. Discrete gradients are
+    corrected along `dual`, projections go along `vector`; `moving` says that all
     this is seen from the middle of one step, to which `begin` takes the (q, rho) of a state."""
 
     @property
@@ -209,7 +209,7 @@ class Bracket:
         return d
 
     def vector(self, g: Array) -> Array:
-        """The inverse of `dual`."""
+        """The displacement along a covector: itself."""
         return g
 
     def bend(self, step: Step, slope: Array) -> tuple[Array, Array]:

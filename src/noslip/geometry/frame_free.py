@@ -33,6 +33,8 @@ from noslip.numerics.discrete_gradients import Step
 from noslip.numerics.linear import spd_solve
 from noslip.system import System
 
+LONG = 4  # steps: a time in which lengths of q and p are compared by projections
+
 
 @dataclass(frozen=True)
 class Plane:
@@ -219,9 +221,9 @@ class FreeBracket:
         return jnp.concatenate([self.plane.M @ d[:n] / self.h**2, self.plane.sharp(d[n:])])
 
     def vector(self, g: Array) -> Array:
-        """The inverse of `dual`, modulo mu_m^T."""
-        n = self.system.n
-        return jnp.concatenate([self.h**2 * spd_solve(self.plane.M, g[:n]), self.plane.M @ g[n:]])
+        """The displacement along a covector in the same metric, but over LONG steps; modulo mu_m^T."""
+        n, time = self.system.n, LONG * self.h
+        return jnp.concatenate([time**2 * spd_solve(self.plane.M, g[:n]), self.plane.M @ g[n:]])
 
     def bend(self, step: Step, slope: Array) -> tuple[Array, Array]:
         """H(z + d), and the third-order part of H(z + d) - H(z) - slope, where `slope` is that in the middle.

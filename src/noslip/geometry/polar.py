@@ -22,7 +22,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from noslip.geometry.frame_free import Plane, kinetic_momenta, kinetic_momentum, magnetic, potential
+from noslip.geometry.frame_free import LONG, Plane, kinetic_momenta, kinetic_momentum, magnetic, potential
 from noslip.geometry.frames import null_basis, orthonormalized
 from noslip.numerics.discrete_gradients import Step
 from noslip.numerics.linear import spd_solve
@@ -220,9 +220,9 @@ class PolarBracket:
         return jnp.concatenate([self.plane.M @ d[:n] / self.h**2, jnp.zeros_like(d[n:])])
 
     def vector(self, g: Array) -> Array:
-        """The vector of a covector in the metric dq . M_m dq / h^2 + dpi . dpi^#, modulo mu_m^T."""
-        n = self.system.n
-        return jnp.concatenate([self.h**2 * spd_solve(self.plane.M, g[:n]), self.plane.M @ g[n:]])
+        """The displacement along a covector, as that of `FreeBracket`."""
+        n, time = self.system.n, LONG * self.h
+        return jnp.concatenate([time**2 * spd_solve(self.plane.M, g[:n]), self.plane.M @ g[n:]])
 
     def bend(self, step: Step, slope: Array) -> tuple[Array, Array]:
         """H(z + d), and by Simpson's rule the third-order part of H(z + d) - H(z) - slope, where `slope` is
