@@ -168,6 +168,44 @@ def test_recentred_coordinates_are_those_of_the_same_point_and_velocity():
         assert_allclose(given, same, rtol=0)
 
 
+def plus_line(algebra):
+    """The algebra with a direction that commutes with all others."""
+    c = np.zeros((4, 4, 4))
+    c[:3, :3, :3] = algebra
+    return c
+
+
+def element(algebra, q):
+    """exp(q) in the group of rotations or planar motions, and the place on the line."""
+    return expm(np.einsum("i,ijk->kj", q[:3], algebra)), q[3]
+
+
+@pytest.mark.parametrize("algebra", [SO3, SE2], ids=["so3", "se2"])
+def test_what_commutes_with_everything_stays_where_it_is(algebra):
+    """so(3) + R and se(2) + R: a turn of the body moves nothing along the line; in a basis of mixed
+    directions neither."""
+    q, v = np.array([1.1, -2.0, 4.0, 0.7]), np.array([0.3, -0.2, 0.7, 0.4])
+    new, velocity = recentred(plus_line(algebra), q, v)
+    assert_allclose(element(algebra, new)[0], element(algebra, q)[0], atol=1e-13)
+    assert_allclose(new[3], q[3], rtol=1e-15)
+    assert np.max(np.abs(new[:3] - q[:3])) > 1
+    c = plus_line(algebra)
+    assert_allclose(body_velocity(c, new, velocity), body_velocity(c, q, v), atol=1e-13)
+    if algebra is SO3:  # e'_a = B^i_a e_i: what is a turn does not depend on the basis
+        B = np.eye(4) + 0.2 * np.random.default_rng(3).uniform(-1, 1, (4, 4))
+        mixed = np.einsum("ia,jb,ijk,ck->abc", B, B, c, np.linalg.inv(B))
+        there, _ = recentred(mixed, np.linalg.solve(B, q), np.linalg.solve(B, v))
+        assert_allclose(B @ there, new, atol=1e-12)
+
+
+def test_a_centre_that_brackets_reach_is_refused():
+    """The oscillator algebra: a turn encloses an area, which is a step along the centre."""
+    c = plus_line(SE2)
+    c[0, 1, 3], c[1, 0, 3] = 1.0, -1.0
+    with pytest.raises(ValueError, match="the centre of the algebra must not meet its brackets"):
+        recentred(c, np.array([0.5, 0.2, 5.0, 0.1]), np.zeros(4))
+
+
 def test_where_a_turn_is_not_the_identity_there_is_nothing_to_recentre():
     """A screw: translations e1 .. e3 and rotations e4 .. e6 of se(3), along and about one axis."""
     c = np.zeros((6, 6, 6))

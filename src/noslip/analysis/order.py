@@ -22,8 +22,10 @@ class MeasuredOrder:
     """Errors (rows: step sizes; columns: q, v, multipliers) and the slopes of their logarithms.
 
     `local` are the exponents minus 1 of the error of one step, `global_` the exponents at t_end.
-    The pair of JS definition 4.2 is `p`, `s`: of the states, and of the multipliers. `multiplier_dated`
-    is like the last column of `local`, with the reference taken when the method dates its multipliers.
+    The pair of JS definition 4.2 is `p`, `s`: of the states, and of the multipliers, both at the node.
+    `multiplier_dated` is like the last column of `local`, with the reference taken when the method dates its
+    multipliers; `multiplier_errors` are the largest of the whole run (of a step, for methods with none of
+    their own) against it, and `multipliers` their slope: what `multiplier_order` promises.
     """
 
     step_sizes: np.ndarray
@@ -32,6 +34,11 @@ class MeasuredOrder:
     local: np.ndarray
     global_: np.ndarray
     multiplier_dated: float
+    multiplier_errors: np.ndarray
+
+    @property
+    def multipliers(self) -> float:
+        return slope(self.step_sizes, self.multiplier_errors)
 
     @property
     def p(self) -> float:
@@ -63,7 +70,8 @@ def measured_order(
     """Measure on one problem: for each number of steps, the errors of the first step and at t_end."""
     hs = np.array([(t_end - t0) / n for n in steps])
     end = _reference(system, q0, v0, t0, t_end - t0)
-    local, dated, global_ = [], [], []
+    local, dated, global_, largest = [], [], [], []
+    own = integrator.multiplier_order is not None
     for h, n in zip(hs, steps, strict=True):
         run = simulate(system, integrator, q0, v0, step_size=h, steps=n, t0=t0)
         one = _reference(system, q0, v0, t0, h)
@@ -71,8 +79,9 @@ def measured_order(
             one, end = (_reference(system, q0, v0, t0, float(run.t[k]) - t0) for k in (1, -1))
         local.append(_errors(run, 1, one))
         global_.append(_errors(run, -1, end))
-        at = _reference_multipliers(system, q0, v0, t0, float(run.multiplier_t[1]) - t0)
-        dated.append(float(np.max(np.abs(run.multipliers[1] - at))))
+        errors = _multiplier_errors(system, q0, v0, run, len(run.t) if own else 2)
+        dated.append(errors[1])
+        largest.append(np.max(errors))
     local_errors, global_errors = np.array(local), np.array(global_)
     return MeasuredOrder(
         step_sizes=hs,
@@ -81,6 +90,7 @@ def measured_order(
         local=np.array([slope(hs, e) - 1 for e in local_errors.T]),
         global_=np.array([slope(hs, e) for e in global_errors.T]),
         multiplier_dated=slope(hs, np.array(dated)) - 1,
+        multiplier_errors=np.array(largest),
     )
 
 
@@ -89,10 +99,21 @@ def _errors(run: Trajectory, row: int, reference: Trajectory) -> list[float]:
     return [float(np.max(np.abs(a[row] - b[-1]))) for a, b in pairs]
 
 
-def _reference_multipliers(system: System, q0: Any, v0: Any, t0: float, time: float) -> np.ndarray:
-    if time <= 0:
-        return np.asarray(system.multipliers(jnp.asarray(q0), jnp.asarray(v0), t0))
-    return _reference(system, q0, v0, t0, time).multipliers[-1]
+def _multiplier_errors(system: System, q0: Any, v0: Any, run: Trajectory, rows: int) -> np.ndarray:
+    """By how much the multipliers of the first rows miss those of the motion when the method dates them; from
+    the second row on, these times are as far apart as the nodes."""
+    t0, first = float(run.t[0]), float(run.multiplier_t[1])
+    q, v = jnp.asarray(q0), jnp.asarray(v0)
+    exact = [system.multipliers(q, v, t0)]
+    if first > t0:
+        there = _reference(system, q, v, t0, first - t0)
+        q, v = there.q[-1], there.v[-1]
+    exact.append(system.multipliers(jnp.asarray(q), jnp.asarray(v), first))
+    if rows > 2:
+        h = run.info.step_size
+        motion = simulate(system, ReferenceFlow(), q, v, step_size=h, steps=rows - 2, t0=first)
+        exact.extend(motion.multipliers[1:])
+    return np.max(np.abs(run.multipliers[:rows] - np.array(exact)), axis=1)
 
 
 def _reference(system: System, q0: Any, v0: Any, t0: float, time: float) -> Trajectory:

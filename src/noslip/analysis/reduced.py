@@ -42,24 +42,31 @@ def nonholonomic_momentum(
     """The momentum map of the translations that leave the system as it is, restricted to D, along a run.
 
     It is not constant: J_{k+1} - J_k = D2 L_d(q_k, q_{k+1}) . (xi(q_{k+1}) - xi(q_k)) is the discrete
-    nonholonomic momentum equation (FBO section 2.2). None where D has no direction along cyclic coordinates,
-    and for nonlinear constraints, whose reactions depend on the velocity. The run must hold every step.
+    nonholonomic momentum equation (FBO section 2.2), stated for the nodes and the L_d of the method. None for
+    a method without an L_d of its own, where D has no direction along cyclic coordinates, and for nonlinear
+    constraints, whose reactions depend on the velocity. The run must hold every step.
     """
     if run.info.save_every != 1:
         raise ValueError(f"the run must hold every step, but save_every = {run.info.save_every} was used")
     system = system.with_parameters(run.info.parameters)
     cyclic = cyclic_coordinates(system, at=run.q[0])
     columns = [system.index(name) for name in cyclic]
-    if len(columns) <= system.m or system.kind == "nonlinear":
+    made_from_one = integrator.defines("discrete_lagrangian")
+    if len(columns) <= system.m or system.kind == "nonlinear" or not made_from_one:
         return None
-    h = np.full(len(run.q) - 1, run.info.step_size)
-    p = evaluate_anyhow(_arriving_momentum, integrator, system, run.q[:-1], run.q[1:], h)
-    mu = evaluate_anyhow(_one_forms, None, system, run.q)
+    h = np.full(len(run.q), run.info.step_size)
+    q = evaluate_anyhow(_node, integrator, system, run.q, run.v, h)
+    p = evaluate_anyhow(_arriving_momentum, integrator, system, q[:-1], q[1:], h[1:])
+    mu = evaluate_anyhow(_one_forms, None, system, q)
     sections = _aligned([null_space(x[:, columns]) for x in mu[1:]])
     before = np.einsum("kc,kcs->ks", p[:, columns], sections)
     after = np.einsum("kc,kcs->ks", p[1:, columns], sections[:-1])
     terms = np.einsum("kc,kcs->ks", np.abs(p[:, columns]), np.abs(sections))
     return NonholonomicMomentum(cyclic, before, (after - before[:-1]) / np.max(terms))
+
+
+def _node(integrator: Integrator, system: System, q: Array, v: Array, h: Array) -> Array:
+    return integrator.node(q, v, h)
 
 
 def _arriving_momentum(integrator: Integrator, system: System, q: Array, q1: Array, h: Array) -> Array:

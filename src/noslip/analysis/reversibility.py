@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from noslip.integrators.base import Integrator
+from noslip.numerics.linear import spd_solve
+from noslip.numerics.pytrees import replaced
 from noslip.run.choose import on_cpu, trajectory_runner
 from noslip.run.pairing import pairing_of
 from noslip.run.runner import TrajectoryRunner
@@ -18,19 +22,45 @@ def reversibility_defect(
     system: System, integrator: Integrator, q0: Any, v0: Any, *, step_size: float, steps: int, t0: float = 0.0
 ) -> float:
     """Go `steps` steps forth and as many back; the largest difference to the start, relative to the
-    largest component of state along the way. NaN if a solve fails."""
-    q, v, t = (np.asarray(x, dtype=float) for x in (q0, v0, t0))
+    largest component of state along the way. NaN if a solve fails.
+
+    The way back begins with the whole state at the end: what it knows of the start and the reaction that it
+    remembers, which must come back too. Only the history from which a method guesses begins anew."""
+    q, v = (np.asarray(x, dtype=float) for x in (q0, v0))
     with on_cpu():
-        runner = _runner(system, integrator, q, v, t, step_size)
+        runner = _runner(system, integrator, q, v, t0, step_size)
+        memory = _remembered(system, integrator, runner, step_size)
         there = _travel(system, runner, steps)
-        if integrator.remembers_start:  # what the state at the end still knows
-            runner.step_size(-step_size)
-            back = _travel(system, runner, 2 * steps)
-        else:
-            runner = _runner(system, integrator, *there, t + steps * step_size, -step_size)
-            back = _travel(system, runner, steps)
+        carry = runner.snapshot()
+        state = _turned_round(system, integrator, carry.state, -step_size)
+        runner.restore(replaced(carry, state=jax.tree.map(np.asarray, state)))
+        runner.step_size(-step_size)
+        back = _travel(system, runner, 2 * steps)
+        again = _remembered(system, integrator, runner, step_size)
     size = max(float(np.max(np.abs(x))) for x in (q, v, *there))
-    return max(float(np.max(np.abs(a - b))) for a, b in zip(back, (q, v), strict=True)) / (size or 1.0)
+    pairs = zip((*back, again), (q, v, memory), strict=True)
+    return max(float(np.max(np.abs(a - b))) for a, b in pairs) / (size or 1.0)
+
+
+def _remembered(
+    system: System, integrator: Integrator, runner: TrajectoryRunner[Any], h: float
+) -> np.ndarray:
+    """The change of velocity M^-1 h mu^T lam by the reaction that the state remembers."""
+    if not integrator.remembers_reaction:
+        return np.zeros(system.n)
+    state: Any = jax.tree.map(jnp.asarray, runner.snapshot().state)
+    q, v = integrator.observe(state)[1:3]
+    return np.asarray(spd_solve(system.mass_matrix(q), h * system.mu(q, v).T @ state.lam))
+
+
+def _turned_round(system: System, integrator: Integrator, state: Any, h: float) -> Any:
+    """The state as the start of a step of -h."""
+    state, step = jax.tree.map(jnp.asarray, state), jnp.asarray(h)
+    if integrator.history(state) is not None:
+        seen = integrator.observe(state)
+        fresh = integrator.init(system, seen.q, seen.v, state.t.value, step)
+        state = integrator.with_history(state, integrator.history(fresh))
+    return integrator.for_step(system, state, step)
 
 
 def travelled(

@@ -25,7 +25,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
-from scipy.linalg import expm
+from scipy.linalg import expm, null_space, orth
 
 from noslip.numerics.linear import solve
 from noslip.system import Parameters, System
@@ -54,7 +54,8 @@ def body_velocity(structure_constants: np.ndarray, q: Array, v: Array) -> Array:
 
 def recentred(structure_constants: Any, q: Any, v: Any) -> tuple[np.ndarray, np.ndarray]:
     """Other coordinates of the same point of the group, less than half a turn from the identity, with the
-    same velocity: q - 2 pi k q / theta, where theta is the angle of the rotation that q stands for."""
+    same velocity: q - 2 pi k n / theta, where theta is the angle of the rotation that q stands for and n is q
+    without its central part, on which no turn acts."""
     c, q = np.asarray(structure_constants, dtype=float), np.asarray(q, dtype=float)
     ad = np.einsum("i,ijk->kj", q, c)
     theta = np.max(np.abs(np.linalg.eigvals(ad).imag))
@@ -67,9 +68,23 @@ def recentred(structure_constants: Any, q: Any, v: Any) -> tuple[np.ndarray, np.
             f"coordinates can be recentred only where a whole turn is the identity, but at q = {q} it "
             f"differs from it by {miss:.1e}"
         )
-    new = q - turns * TURN / theta * q
+    new = q - turns * TURN / theta * (q - _central(c, q))
     T = np.asarray(body_velocity(c, jnp.asarray(new), jnp.eye(len(q))))
     return new, np.linalg.solve(T, np.asarray(body_velocity(c, jnp.asarray(q), jnp.asarray(v))))
+
+
+def _central(c: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """The part of q in the centre, along the brackets [g, g] and what is orthogonal to both."""
+    n = len(q)
+    centre, brackets = null_space(c.reshape(n, n * n).T), orth(c.reshape(n * n, n).T)
+    both = np.hstack([centre, brackets])
+    if np.linalg.matrix_rank(both) < both.shape[1]:
+        raise ValueError(
+            "coordinates can be recentred only where a whole turn is the identity: the centre of the algebra "
+            "must not meet its brackets, but it does"
+        )
+    parts = np.linalg.lstsq(both, q, rcond=None)[0]
+    return centre @ parts[: centre.shape[1]]
 
 
 def left_invariant_system(

@@ -51,9 +51,9 @@ VOCABULARY: Mapping[str, str] = {
     "deformed_constraint": "phi at the method's own inner node, JS (88), to round-off",
     "energy": "the energy where the motion conserves it, to round-off",
     "first_integrals": "every declared first integral, to round-off",
-    "reversible": "self-adjoint: a step of -h undoes a step of h",
+    "reversible": "self-adjoint: a step of -h undoes a step of h, on the whole state of the method",
     "symplectic_reduced": "the symplectic form of the reduced phase space",
-    "momentum_equation": "the discrete nonholonomic momentum equation",
+    "momentum_equation": "the discrete nonholonomic momentum equation of the method's own L_d",
 }
 
 
@@ -94,6 +94,12 @@ class Integrator:
     def order(self) -> int:
         """Order p of the global error in (q, v); the claims test measures it."""
         raise NotImplementedError(f"{type(self).__name__} must define order")
+
+    @property
+    def multiplier_order(self) -> int | None:
+        """Order of the error of the method's own multipliers at the times by which it dates them, the largest
+        of a run; the claims test measures it. None where `observe` gives none: then they are lam(q, v)."""
+        return None
 
     @property
     def preserves(self) -> frozenset[str]:
@@ -213,8 +219,8 @@ class Integrator:
     # ---- asked by compositions, whose steps have different lengths ----------------------------------
     def for_step(self, system: System, state: Any, h: Array) -> Any:
         """The state as the start of a step of another length. A state may depend on the length, so one with
-        no memory, of its start or of earlier steps, is begun anew where it was seen."""
-        if self.remembers_start or self.history(state) is not None:
+        no memory, of its start, of the reaction or of earlier steps, is begun anew where it was seen."""
+        if self.remembers_start or self.remembers_reaction or self.history(state) is not None:
             return state
         seen = self.observe(state)
         fresh = self.init(system, seen.q, seen.v, state.t.value, h)
@@ -231,8 +237,13 @@ class Integrator:
 
     # ---- asked by those who judge it ----------------------------------------------------------------
     def discrete_lagrangian(self, system: System, q: Array, q1: Array, h: Array) -> Array:
-        """L_d(q, q1), whose momenta the discrete momentum equation is about; here by the midpoint rule."""
-        return h * system.lagrangian((q + q1) / 2, (q1 - q) / h, system.parameters)
+        """L_d(q, q1) of the nodes of the method, whose momenta the discrete momentum equation is about. A
+        method that is not made from one leaves it out, and cannot promise that equation."""
+        raise NotImplementedError(f"{type(self).__name__} is not made from a discrete Lagrangian")
+
+    def node(self, q: Array, v: Array, h: Array) -> Array:
+        """The node of L_d that belongs to a saved (q, v); the same q, unless the method saves others."""
+        return q
 
     def deformed_constraint(self, system: System, q: Array, v: Array, h: Array) -> Array:
         """What a method with the promise `deformed_constraint` keeps at zero instead of phi; JS (88)."""

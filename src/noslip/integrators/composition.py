@@ -37,7 +37,7 @@ class Composition(BuiltOn):
 
     def __post_init__(self) -> None:
         require_one_of("scheme", self.scheme, SCHEMES)
-        if "reversible" not in self.base.preserves or self.base.order != 2:
+        if "reversible" not in self.base.preserves or self.base.order != 2 or self.base.remembers_reaction:
             raise ValueError(f"`base` must be self-adjoint and of order 2, but {self.base} is not")
 
     @property
@@ -46,7 +46,7 @@ class Composition(BuiltOn):
 
     @property
     def preserves(self) -> frozenset[str]:
-        return self.base.preserves - {"deformed_constraint"}
+        return self.base.preserves - {"deformed_constraint", "momentum_equation"}
 
     @property
     def gammas(self) -> np.ndarray:

@@ -7,9 +7,10 @@ JS (59) with L_d = h L o rho and phi_d = phi o rho, where rho is rho^beta (64) o
 v = (q_{k+1} - q_k) / h dated at q_{k+1}, as in JS (87), so phi is not zero at the saved states; what is
 zero is the deformed constraint phi_d(q - h v, q) = phi(q - (1 - beta) h v, v), JS (88) for the particle.
 
-The state carries p = D2 L_d(q_{k-1}, q_k). The first step is the discrete Legendre transform with
-the reaction of half a step, p_0 + D1 L_d(q_0, q_1) + (h/2) mu(q_0)^T lam = 0: the same equation,
-with `weight` 1/2 in the place of 1.
+The state carries p = D2 L_d(q_{k-1}, q_k), also at the start, so that the first step is one like all others
+and its multiplier as good as the rest: p = p_0 - (h/2) mu(q_0)^T lam(q_0, v_0), the discrete Legendre
+transform, where rho is its own adjoint; else that of the pair (q_0 - h w, q_0) with the velocity
+w = v_0 - (1 - beta) h a_0 which the motion has at the node of this pair.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ class DiscreteLagrangeDAlembert(MapMethod):
     rho: FiniteDifferenceMap | None = None
 
     order = 1
+    multiplier_order = 1
     preserves = frozenset({"deformed_constraint", "momentum_equation"})
     reference = "JS (59), (87)-(88); FBO (13)-(16)"
 
@@ -57,8 +59,14 @@ class DiscreteLagrangeDAlembert(MapMethod):
         return average([system.phi(*rho.node(q, v, h)) for rho in self._maps()])
 
     def init(self, system: System, q: Array, v: Array, t: Array, h: Array) -> TwoPointState:
-        lam, half = system.multipliers(q, v, t), jnp.full_like(t, 0.5)
-        return TwoPointState(Sum.start(t), Sum.start(q), system.momentum(q, v), v, lam, t, half)
+        lam = system.multipliers(q, v, t)
+        if self.symmetrized or self.map.symmetric:
+            p = system.momentum(q, v) - h / 2 * system.mu(q, v).T @ lam
+        else:
+            fraction = self.map.fraction(q)
+            w = v - (1 - fraction) * h * system.acceleration(q, v, t)
+            _, p = self.map.momenta(system, q - h * w, w, h, t)
+        return TwoPointState(Sum.start(t), Sum.start(q), p, v, lam, t)
 
     def in_mid_run(self, system: System, q: Array, v: Array, t: Array, h: Array) -> TwoPointState:
         """The end of a step that led from q - h v to q without a change of v."""
@@ -67,7 +75,7 @@ class DiscreteLagrangeDAlembert(MapMethod):
 
     def guess(self, system: System, state: TwoPointState, h: Array) -> Unknown:
         q, v, t = state.q.value, state.v, state.t.value
-        return Unknown(h * state.weight * system.acceleration(q, v, t), system.multipliers(q, v, t))
+        return Unknown(h * system.acceleration(q, v, t), system.multipliers(q, v, t))
 
     def scale(self, system: System, state: TwoPointState, guess: Unknown, h: Array) -> Unknown:
         return kinetic_scale(system, state.q.value, state.v, guess.d, h)
@@ -76,13 +84,13 @@ class DiscreteLagrangeDAlembert(MapMethod):
         q, v1 = state.q.value, state.v + x.d
         minus_d1, _ = self._momenta(system, state, v1, h)
         reaction = system.mu(q, (state.v + v1) / 2).T @ x.lam
-        balance = minus_d1 - state.p - state.weight * h * reaction
+        balance = minus_d1 - state.p - h * reaction
         return Unknown(balance, self._phi(system, q, v1, h))
 
     def update(self, system: System, state: TwoPointState, x: Unknown, h: Array) -> TwoPointState:
-        v1, whole = state.v + x.d, jnp.ones_like(state.weight)
+        v1 = state.v + x.d
         _, p = self._momenta(system, state, v1, h)
-        return TwoPointState(state.t.plus(h), state.q.plus(h * v1), p, v1, x.lam, state.t.value, whole)
+        return TwoPointState(state.t.plus(h), state.q.plus(h * v1), p, v1, x.lam, state.t.value)
 
     def observe(self, state: TwoPointState) -> Observation:
         return Observation(state.t.value, state.q.value, state.v, state.lam, state.lam_t)

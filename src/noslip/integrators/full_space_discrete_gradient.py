@@ -47,6 +47,7 @@ class FullSpaceDiscreteGradient(OnDStar):
 
     gradient: str = "gonzalez"
 
+    multiplier_order = 1
     frame = "coordinates"
     reference = "CFHM (15)"
 

@@ -52,13 +52,14 @@ class GeneratingFunction(Generating):
         return 2 if self.symmetric or self.alpha == 0.5 else 1
 
     @property
+    def multiplier_order(self) -> int:
+        return self.order
+
+    @property
     def preserves(self) -> frozenset[str]:
-        if self.projected:
-            return frozenset({"constraint"})
-        if self.order == 2:
-            return frozenset({"reversible"})
-        # the reaction acts at a node, where it annihilates D
-        return frozenset({"momentum_equation"} if self.alpha in (0, 1) else ())
+        kept = {"constraint"} if self.projected else {"reversible"} if self.order == 2 else set()
+        # for these alphas the reaction acts at a node, where it annihilates D, as P does
+        return frozenset(kept | {"momentum_equation"} if self.alpha in (0, 1) else kept)
 
     @classmethod
     def variants(cls) -> tuple[GeneratingFunction, ...]:
@@ -67,8 +68,10 @@ class GeneratingFunction(Generating):
             cls(0.0),
             cls(1.0),
             cls(0.2, symmetric=True),
+            cls(0.0, symmetric=True),
             cls(projected=True),
             cls(0.7, projected=True),
+            cls(0.0, projected=True),
         )
 
     @property

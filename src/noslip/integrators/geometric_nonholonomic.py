@@ -43,7 +43,6 @@ class GeometricNonholonomic(Generating):
     reading: str = "reflection"
     alpha: float = 0.5
 
-    preserves = frozenset({"constraint", "momentum_equation"})
     reference = "LMS section 5, after (34)"
 
     def __post_init__(self) -> None:
@@ -56,6 +55,15 @@ class GeometricNonholonomic(Generating):
     @property
     def order(self) -> int:
         return 2 if self.reading == "reflection" and self.alpha == 0.5 else 1
+
+    @property
+    def multiplier_order(self) -> int:
+        return self.order
+
+    @property
+    def preserves(self) -> frozenset[str]:
+        kept = frozenset({"constraint", "momentum_equation"})
+        return kept | {"reversible"} if self.order == 2 else kept
 
     @property
     def remembers_reaction(self) -> bool:

@@ -48,12 +48,18 @@ class LagrangeDAlembertChaplygin(LagrangeDAlembert):
     slope: str = "previous"
 
     order = 1
-    preserves = frozenset({"constraint"})
+    multiplier_order = 1
     reference = "PP (3.1)-(3.3), with the sign corrected"
 
     def __post_init__(self) -> None:
         if self.slope not in SLOPES:
             raise ValueError(f"`slope` must be 'previous' or 'next', but {self.slope!r} was provided")
+
+    @property
+    def preserves(self) -> frozenset[str]:
+        # the slope of the next pair is taken at its first node, where the displacements of D are
+        kept = frozenset({"constraint"})
+        return kept | {"momentum_equation"} if self.slope == "next" else kept
 
     @classmethod
     def variants(cls) -> tuple[LagrangeDAlembertChaplygin, ...]:
@@ -64,6 +70,9 @@ class LagrangeDAlembertChaplygin(LagrangeDAlembert):
 
     def multiplier_delay(self, h: Array) -> Array:
         return jnp.zeros_like(h)
+
+    def discrete_lagrangian(self, system: System, q: Array, q1: Array, h: Array) -> Array:
+        return h * system.lagrangian(q, (q1 - q) / h, system.parameters)
 
     def residual(self, system: System, state: VelocityState, x: Unknown, h: Array) -> Unknown:
         q, v = state.q.value, state.v.value

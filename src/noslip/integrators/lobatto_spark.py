@@ -52,6 +52,10 @@ class LobattoSpark(Integrator):
     def order(self) -> int:
         return 2 * self.stages - 2
 
+    @property
+    def multiplier_order(self) -> int:
+        return self.stages - 1
+
     @classmethod
     def variants(cls) -> tuple[LobattoSpark, ...]:
         return cls(2), cls(3)

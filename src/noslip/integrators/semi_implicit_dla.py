@@ -29,7 +29,8 @@ class SemiImplicitDLA(Integrator):
     """McLachlan-Perlmutter's SI-DLA at the midpoints: stays on D, order 2, self-adjoint."""
 
     order = 2
-    preserves = frozenset({"constraint", "reversible"})
+    multiplier_order = 2
+    preserves = frozenset({"constraint", "reversible", "momentum_equation"})
     reference = "McLachlan, Perlmutter 2006; CFHM section 4.1.3"
 
     def init(self, system: System, q: Array, v: Array, t: Array, h: Array) -> VelocityState:
@@ -60,6 +61,13 @@ class SemiImplicitDLA(Integrator):
         t, v = state.t.plus(h), state.v.plus(x.d)
         q = state.q.plus(h / 2 * (state.v.value + v.value))
         return VelocityState(t, q, v, x.lam, lam_t=t.value - h / 2)
+
+    def discrete_lagrangian(self, system: System, q: Array, q1: Array, h: Array) -> Array:
+        ends = [system.lagrangian(x, (q1 - q) / h, system.parameters) for x in (q, q1)]
+        return h / 2 * (ends[0] + ends[1])
+
+    def node(self, q: Array, v: Array, h: Array) -> Array:
+        return q + h / 2 * v
 
     def observe(self, state: VelocityState) -> Observation:
         return Observation(state.t.value, state.q.value, state.v.value, state.lam, state.lam_t)

@@ -48,8 +48,13 @@ class VelocityNonholonomic(maps.MapMethod, LagrangeDAlembert):
         return 2 if self.map.symmetric else 1
 
     @property
+    def multiplier_order(self) -> int:
+        return self.order
+
+    @property
     def preserves(self) -> frozenset[str]:
-        return frozenset({"constraint", "reversible"} if self.map.symmetric else {"constraint"})
+        kept = frozenset({"constraint", "momentum_equation"})
+        return kept | {"reversible"} if self.map.symmetric else kept
 
     @classmethod
     def variants(cls) -> tuple[VelocityNonholonomic, ...]:
@@ -85,6 +90,10 @@ class VelocityNonholonomic(maps.MapMethod, LagrangeDAlembert):
         if self.rho is not None:
             return maps.mapped_update(self.rho, system, state, x, h)
         return super().update(system, state, x, h)
+
+    def node(self, q: Array, v: Array, h: Array) -> Array:
+        """The original node q_k ahead of the redefined one."""
+        return q + self.map.inverse(q, v, h)[0]
 
     def is_explicit(self, system: System) -> bool:
         linear = system.kind != "nonlinear" and self.beta == 0 and self.rho is None

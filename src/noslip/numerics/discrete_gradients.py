@@ -15,8 +15,10 @@ of size eps S, is cut off by a soft threshold (`noise`).
   of which the first part has all its digits and only the rest, of fifth order, goes through the threshold.
 - mean_value (11), Harten et al. 1983: Gauss's rule for the mean of the gradient; the quadrature defect goes
   into the quotient. Methods from it are those of McLachlan et al. 1999.
-- coordinate_increment (13), Itoh, Abe 1988: component i is the mean of dH/dx_i while x_i alone moves, so
-  that x_i' = x_i needs no case of its own.
+- coordinate_increment (13), Itoh, Abe 1988: component i is the difference of H while x_i alone moves, over
+  d_i. It is written as the mean of dH/dx_i by Gauss's rule, which is all there is where x_i' = x_i, and the
+  quotient of what that rule leaves over, where it is more than noise. So it is the printed formula however
+  steep H is, and no digits are lost where x_i nearly rests.
 - symmetrized_coordinate_increment: the mean of (13) and of (13) with x and x' exchanged.
 """
 
@@ -118,18 +120,29 @@ def mean_value(H: Energy, step: Step, nodes: int) -> Array:
 
 
 def coordinate_increment(H: Energy, step: Step, nodes: int, symmetrized: bool = False) -> Array:
-    """CFHM (13), each component as a one-dimensional mean value."""
-    c, b = gauss(nodes)
+    """CFHM (13); symmetrized, the mean of it and of it with x and x' exchanged."""
     size = step.x.size
-    before = np.tril(np.ones((size, size)), -1)  # coordinates that have moved when i moves
-    moved = before[:, None, :] + (0.5 + c)[None, :, None] * np.eye(size)[:, None, :]
+    moved = np.tril(np.ones((size + 1, size)), -1)  # row i: the first i coordinates have moved
+    g = quotients(H, step, nodes, moved)
     if symmetrized:
-        moved = np.concatenate([moved, 1 - moved], axis=1)  # from x' back to x
-    directions = np.broadcast_to(np.eye(size)[:, None, :], moved.shape)
+        g = (g + quotients(H, step, nodes, 1 - moved)) / 2  # from x' back to x
+    return anchored(H, step, g)
+
+
+def quotients(H: Energy, step: Step, nodes: int, moved: np.ndarray) -> Array:
+    """The differences of H along a path on which one coordinate after the other moves, over their d_i.
+    H is known up to eps (|E| + sum |x_i dH/dx_i|), whatever the units."""
+    c, b = gauss(nodes)
+    ends = jax.vmap(lambda s: H.energy(step.x + s * step.d))(jnp.asarray(moved))
+    before, after = moved[:-1, None, :], moved[1:, None, :]
+    inner = (before + after) / 2 + c[:, None] * (after - before)
+    axes = np.broadcast_to(np.eye(step.x.size)[:, None, :], inner.shape)
     partial = jax.vmap(jax.vmap(lambda s, e: H.energy_and_slope(step.x + s * step.d, e)[1]))
-    values = partial(jnp.asarray(moved), jnp.asarray(directions))
-    weights = np.concatenate([b, b]) / 2 if symmetrized else b
-    return anchored(H, step, mean(weights, values.T))
+    slopes = mean(b, partial(jnp.asarray(inner), jnp.asarray(axes)).T)
+    signs = np.sum(moved[1:] - moved[:-1], axis=1)
+    level = NOISE * lax.stop_gradient(jnp.abs(step.E) + jnp.sum(jnp.abs(step.x * step.g0)))
+    rest = soft(signs * jnp.diff(ends) - slopes * step.d, level)
+    return slopes + rest / jnp.where(step.d != 0, step.d, 1.0)
 
 
 def mean(weights: np.ndarray, values: Array) -> Array:

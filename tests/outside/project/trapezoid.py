@@ -41,6 +41,7 @@ class Trapezoid(Integrator):
     """The trapezoidal rule: stays on the constraint, order 2, self-adjoint."""
 
     order = 2
+    multiplier_order = 2
     preserves = frozenset({"constraint", "reversible"})
     reference = "an example of the pages"
 

@@ -18,6 +18,10 @@ class BuiltOn(Integrator):
     base: Integrator
 
     @property
+    def multiplier_order(self) -> int | None:
+        return self.base.multiplier_order
+
+    @property
     def own_time(self) -> bool:
         return self.base.own_time
 

@@ -81,6 +81,10 @@ class MapMethod(Integrator):
         """The finite-difference map of the method."""
         return RhoBeta(self.beta) if self.rho is None else self.rho
 
+    def discrete_lagrangian(self, system: System, q: Array, q1: Array, h: Array) -> Array:
+        """h L o rho."""
+        return self.map.discrete_lagrangian(system, q, q1, h)
+
     def applies_to(self, system: System) -> str | None:
         return self.map.refusal(system)
 

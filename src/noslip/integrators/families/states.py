@@ -38,7 +38,6 @@ class TwoPointState:
     v: Array
     lam: Array
     lam_t: Array
-    weight: Array
 
 
 @pytree
