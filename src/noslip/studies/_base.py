@@ -34,7 +34,7 @@ def silent(items: Sequence[T], what: str) -> Iterable[T]:
 
 
 @dataclass(frozen=True)
-class Row:
+class DeclaredRow:
     """What is known before the study runs: the quantity, its kind, what the paper says of it, and the rule.
 
     `paper` is what stands on the page, `value` what the rule compares with. `reason` says why ours differs,
@@ -68,7 +68,7 @@ class Row:
 class StudyRow:
     """A declared row with our number and the verdict of its rule."""
 
-    declared: Row
+    declared: DeclaredRow
     ours: float
     agrees: bool
     reason: str
@@ -97,14 +97,16 @@ def number(
     reason: str = "",
     note: str = "",
     spread: float | None = 1e-4,
-) -> Row:
+) -> DeclaredRow:
     """A number with the digits that the paper prints."""
-    return Row(quantity, kind, DIGITS, paper, float(paper), reason, note, spread)
+    return DeclaredRow(quantity, kind, DIGITS, paper, float(paper), reason, note, spread)
 
 
-def exponent(quantity: str, paper: int, *, kind: str = STATEMENT, reason: str = "", note: str = "") -> Row:
+def exponent(
+    quantity: str, paper: int, *, kind: str = STATEMENT, reason: str = "", note: str = ""
+) -> DeclaredRow:
     """An order or a power that the paper states."""
-    return Row(quantity, kind, EXPONENTS, str(paper), float(paper), reason, note, 1e-2)
+    return DeclaredRow(quantity, kind, EXPONENTS, str(paper), float(paper), reason, note, 1e-2)
 
 
 def statement(
@@ -117,9 +119,9 @@ def statement(
     note: str = "",
     spread: float | None = 1e-4,
     full: bool = False,
-) -> Row:
+) -> DeclaredRow:
     """Words or a formula of the paper."""
-    return Row(quantity, STATEMENT, rule, paper, value, reason, note, spread, full)
+    return DeclaredRow(quantity, STATEMENT, rule, paper, value, reason, note, spread, full)
 
 
 def check(
@@ -132,13 +134,13 @@ def check(
     note: str = "",
     spread: float | None = 1e-4,
     full: bool = False,
-) -> Row:
+) -> DeclaredRow:
     """What we ask beside the paper."""
-    return Row(quantity, CHECK, rule, expected, value, reason, note, spread, full)
+    return DeclaredRow(quantity, CHECK, rule, expected, value, reason, note, spread, full)
 
 
 def judge(
-    rows: Mapping[str, Row], ours: Mapping[str, float | tuple[float, str]], full: bool = True
+    rows: Mapping[str, DeclaredRow], ours: Mapping[str, float | tuple[float, str]], full: bool = True
 ) -> tuple[StudyRow, ...]:
     """The declared rows in their order with our numbers, each alone or with a note; none may be missing."""
     wanted = declared(rows, full)
@@ -151,7 +153,7 @@ def judge(
     return tuple(row.judged(*pairs[key]) for key, row in wanted.items())
 
 
-def declared(rows: Mapping[str, Row], full: bool) -> dict[str, Row]:
+def declared(rows: Mapping[str, DeclaredRow], full: bool) -> dict[str, DeclaredRow]:
     """The rows of that form."""
     twice = [q for q, many in Counter(row.quantity for row in rows.values()).items() if many > 1]
     if twice:

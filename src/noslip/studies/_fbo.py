@@ -18,7 +18,7 @@ from noslip.integrators.poincare_hamiltonized_del import PoincareHamiltonizedDEL
 from noslip.integrators.reduced_dla import ReducedDLA
 from noslip.plots.panels import Curve, Panel
 from noslip.simulate import simulate
-from noslip.studies._base import Row, check, statement
+from noslip.studies._base import DeclaredRow, check, statement
 from noslip.studies._rules import MAGNITUDE, ZERO
 from noslip.trajectory import Trajectory
 
@@ -148,12 +148,12 @@ def largest(x: Any) -> float:
 
 
 # ---- rows -------------------------------------------------------------------------------------------
-def of_order(quantity: str, exponent: int, reason: str = "") -> Row:
+def of_order(quantity: str, exponent: int, reason: str = "") -> DeclaredRow:
     """A row for "of order 10^k"."""
     return statement(quantity, f"order 1e{exponent}", MAGNITUDE, 10.0**exponent, reason=reason)
 
 
-def constraint_rows(figure: int, letter: str, orders: Mapping[str, int]) -> dict[str, Row]:
+def constraint_rows(figure: int, letter: str, orders: Mapping[str, int]) -> dict[str, DeclaredRow]:
     """Of figures 3, 7 and 10: as footnote 7 says it was done, and with the method's own group coordinate."""
     rows = {}
     for name, k in orders.items():

@@ -13,7 +13,7 @@ from typing import Any
 from noslip.files import replacing
 from noslip.plots import panels
 from noslip.run.record import jsonable, versions
-from noslip.studies._base import Row, Study, title
+from noslip.studies._base import DeclaredRow, Study, title
 
 HEAD = ("study", "quantity", "kind", "paper", "ours", "rule", "verdict", "reason")
 
@@ -35,7 +35,7 @@ def as_json(module: ModuleType, study: Study, full: bool, seconds: float) -> dic
     }
 
 
-def described(row: Row) -> dict[str, str]:
+def described(row: DeclaredRow) -> dict[str, str]:
     """What is known of a row before the study runs."""
     return {"quantity": row.quantity, "kind": row.kind, "paper": row.paper, "rule": row.rule.name}
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from noslip.plots.panels import Curve, Panel
 from noslip.simulate import simulate
-from noslip.studies._base import Row, Study, Track, judge, statement
+from noslip.studies._base import DeclaredRow, Study, Track, judge, statement
 from noslip.studies._quartic import ENERGY_PRESERVING, METHODS, SEED, random_states
 from noslip.studies._rules import BROKEN, ZERO
 from noslip.systems import quartic
@@ -19,7 +19,7 @@ PAPER = "CFHM"
 H = 0.1
 
 
-def _rows(name: str) -> dict[str, Row]:
+def _rows(name: str) -> dict[str, DeclaredRow]:
     what = f"{name}: largest relative energy error"
     return {
         f"{name} constraint": statement(

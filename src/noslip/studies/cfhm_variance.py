@@ -22,7 +22,7 @@ from noslip.ensembles import Observable, ensemble
 from noslip.markdown import table
 from noslip.plots.panels import Curve, Panel
 from noslip.sampling import Ball, on_energy_shell
-from noslip.studies._base import CHECK, Row, Study, Track, check, exponent, judge, number, statement
+from noslip.studies._base import CHECK, DeclaredRow, Study, Track, check, exponent, judge, number, statement
 from noslip.studies._quartic import ENERGY_PRESERVING, METHODS, SEED, random_states
 from noslip.studies._rules import SAME_ORDER, ZERO
 from noslip.systems import quartic
@@ -37,7 +37,7 @@ GROWING = tuple(name for name in METHODS if name not in ENERGY_PRESERVING)
 LINE, OSCILLATION = "the line 1e-4 t", "the bounded oscillation of the error (errata CFHM 19)"
 
 
-def _rows() -> dict[str, Row]:
+def _rows() -> dict[str, DeclaredRow]:
     rows = {
         "slope": number("SI-DLA: slope of the variance / h^4", "1e-4", note="200 members", spread=None),
         "power": replace(exponent("SI-DLA: power of h in the variance", 4), full=True),

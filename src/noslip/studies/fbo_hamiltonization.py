@@ -37,7 +37,7 @@ from noslip.geometry.hamiltonization import Hamiltonization, hamiltonize
 from noslip.integrators.base import Integrator
 from noslip.numerics.linear import spd_solve
 from noslip.plots.panels import Curve, Panel
-from noslip.studies._base import Row, Study, Track, check, judge, statement
+from noslip.studies._base import DeclaredRow, Study, Track, check, judge, statement
 from noslip.studies._fbo import FROM_LEGENDRE, largest
 from noslip.studies._rules import BROKEN, EQUAL, ZERO
 from noslip.symbolic import SymbolicHamiltonization, SymbolicSystem
@@ -88,7 +88,7 @@ IN_SYMBOLS = {
 }
 
 
-def _rows() -> dict[str, Row]:
+def _rows() -> dict[str, DeclaredRow]:
     rows = {}
     for name, (_, _, formula) in EXAMPLES.items():
         what = f"{name}: f in numbers, difference from the printed"

@@ -20,7 +20,7 @@ from noslip.analysis.order import slope
 from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic
 from noslip.plots.panels import Curve, Panel
 from noslip.simulate import simulate
-from noslip.studies._base import Row, Study, Track, exponent, judge, statement
+from noslip.studies._base import DeclaredRow, Study, Track, exponent, judge, statement
 from noslip.studies._rules import BOUNDED, ZERO
 from noslip.systems import nonholonomic_particle
 
@@ -29,7 +29,7 @@ EPS, PERIODS = 0.1, 2
 SCHEMES = (("(71)", VelocityNonholonomic(0.0), 1), ("(76)", VelocityNonholonomic(0.5), 2))
 
 
-def _rows(name: str, p: int) -> dict[str, Row]:
+def _rows(name: str, p: int) -> dict[str, DeclaredRow]:
     return {
         f"{name} power": exponent(f"{name}: power of eps by which a step misses the motion", p + 1),
         f"{name} bounded": statement(

@@ -28,7 +28,7 @@ from noslip.integrators.reference_flow import ReferenceFlow
 from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic
 from noslip.plots.panels import Curve, Panel
 from noslip.simulate import simulate
-from noslip.studies._base import CHECK, Row, Study, Track, exponent, judge, statement
+from noslip.studies._base import CHECK, DeclaredRow, Study, Track, exponent, judge, statement
 from noslip.studies._rules import ZERO
 from noslip.systems import nonholonomic_particle, rolling_disk_on_incline
 
@@ -55,7 +55,7 @@ NOT_IN_D = (
 )
 
 
-def _rows() -> dict[str, Row]:
+def _rows() -> dict[str, DeclaredRow]:
     rows = {}
     for name, problem, _, (p, s) in SCHEMES:
         rows[f"{name} p"] = exponent(f"{name}, {problem}: p", p)

@@ -28,7 +28,7 @@ from noslip.geometry.splitting import Splitting, splitting
 from noslip.integrators.lagrange_dalembert_chaplygin import LagrangeDAlembertChaplygin
 from noslip.plots.panels import Curve, Panel
 from noslip.simulate import simulate
-from noslip.studies._base import Row, Study, Track, check, judge, number, statement
+from noslip.studies._base import DeclaredRow, Study, Track, check, judge, number, statement
 from noslip.studies._rules import AT_MOST, BROKEN, EQUAL, NEGLIGIBLE
 from noslip.system import System
 from noslip.systems import nonholonomic_particle
@@ -58,7 +58,7 @@ WRONG_SIGN = (
 AT_REST = "with these data nothing moves; the table belongs to base velocities (1, 1) (errata PP 31)"
 
 
-def _rows() -> dict[str, Row]:
+def _rows() -> dict[str, DeclaredRow]:
     rows = {}
     for suffix, offset, reason in (("d", 0, ""), ("e", 3, WRONG_SIGN)):
         for k, line in PRINTED.items():
