@@ -15,7 +15,8 @@ import reference
 from noslip import integrators, references, studies, systems
 from noslip.integrators.base import VOCABULARY, Integrator
 from noslip.markdown import table
-from noslip.studies._base import explanation, title
+from noslip.studies._base import KINDS, counted, explanation, title
+from noslip.studies._rules import ALL as RULES
 from noslip.symbolic import formulas
 from prose import escaped, first_line, verbatim
 
@@ -70,7 +71,8 @@ def _methods() -> str:
         [
             "# Methods",
             "Every integrator of the package, at its default parameters. Each word in *preserves* is a "
-            "promise that the tests hold over long runs; each absent word was seen broken on some system. "
+            "promise that the tests hold, over long runs where it is about a run; each absent word was seen "
+            "broken on some system. "
             "[The scoreboard](../scoreboard.md) shows by how much, and "
             "[how to choose](../how_to/choose_an_integrator.md) which to take.",
             table(("method", "order", "preserves", "what it is"), rows),
@@ -178,40 +180,63 @@ def _stored(name: str) -> dict[str, Any]:
 
 
 def _studies() -> str:
+    stored = {name: _stored(name) for name in studies.names()}
+    every = [(row["kind"], row["verdict"]) for each in stored.values() for row in each["rows"]]
     parts = [
         "# Studies",
-        "Figures and tables of the papers, computed again and judged: each number that a paper prints stands "
-        "beside ours with a verdict; of a formula the column has the value, of a statement the words. "
-        "*Differs* always comes with a reason, most often "
+        "Figures and tables of the papers, computed again and judged. Three kinds of rows are counted apart:",
+        table(("kind", "what it is"), list(KINDS.items())),
+        f"In all, {counted(every)}. *Differs* always comes with a reason, most often "
         "a misprint that the [errata](../errata/README.md) explain. The pictures are those of the full form; "
         "`noslip study run all` repeats all studies in their quick form on your machine.",
+        "## How a row is judged",
+        "By a rule that belongs to the kind of claim and is the same for every row that makes it; no row has "
+        "a threshold of its own.",
+        table(("rule", "agrees if"), [(rule.name, escaped(rule.sentence)) for rule in RULES]),
+        "## All studies",
     ]
     rows = []
+    pictures = []
     for paper in references.PAPERS:
-        own = [name for name in studies.names() if paper == studies.find(name).PAPER]
+        own = [name for name in stored if paper == stored[name]["paper"]]
         if not own:
             continue
-        parts += [f"## {paper}", _full(references.WORKS[paper])]
+        pictures += [f"## {paper}", _full(references.WORKS[paper])]
         for name in own:
-            stored = _stored(name)
-            agree = sum(row["verdict"] == "agrees" for row in stored["rows"])
-            differ = len(stored["rows"]) - agree
-            rows.append((f"[{name}]({name}.md)", paper, agree, differ))
-            parts += [
-                f"### [{stored['title']}]({name}.md)",
-                f"{agree} numbers agree, {differ} differ.",
-                f"[![{stored['title']}]({name}.png)]({name}.md)",
+            verdicts = [(row["kind"], row["verdict"]) for row in stored[name]["rows"]]
+            cells = [
+                f"{verdicts.count((kind, 'agrees'))} / {verdicts.count((kind, 'differs'))}" for kind in KINDS
             ]
-    parts.insert(2, table(("study", "paper", "agree", "differ"), rows))
-    return "\n\n".join(parts)
+            rows.append((f"[{name}]({name}.md)", paper, *cells))
+            heading = stored[name]["title"]
+            pictures += [
+                f"### [{heading}]({name}.md)",
+                f"{_capital(counted(verdicts))}.",
+                f"[![{heading}]({name}.png)]({name}.md)",
+            ]
+    head = ("study", "paper", *(f"{kind}s: agree / differ" for kind in KINDS))
+    return "\n\n".join([*parts, table(head, rows), *pictures])
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _study(name: str, module: ModuleType) -> str:
     stored = _stored(name)
     rows = [
-        (r["quantity"], r["paper"], _shown(r["ours"]), _verdict(r["verdict"]), r["reason"])
+        (
+            r["quantity"],
+            r["kind"],
+            r["paper"],
+            _shown(r["ours"]),
+            r["rule"],
+            _verdict(r["verdict"]),
+            r["reason"],
+        )
         for r in stored["rows"]
     ]
+    verdicts = counted((r["kind"], r["verdict"]) for r in stored["rows"])
     inputs = [(f"`{key}`", f"`{json.dumps(value)}`") for key, value in stored["inputs"].items()]
     versions = ", ".join(f"{k} {v}" for k, v in stored["versions"].items())
     return "\n\n".join(
@@ -220,8 +245,10 @@ def _study(name: str, module: ModuleType) -> str:
             escaped(explanation(module)),
             f"![{title(module)}]({name}.png)",
             "## Numbers",
+            f"{_capital(verdicts)}; [what the kinds and the rules are](index.md). For a check the third "
+            "column has what we expect, not what the paper prints.",
             table(
-                ("quantity", "paper", "ours", "verdict", "reason"),
+                ("quantity", "kind", "paper", "ours", "rule", "verdict", "reason"),
                 [tuple(map(_unbroken, row)) for row in rows],
             ),
             "## Inputs",

@@ -13,6 +13,7 @@ from noslip.geometry.bracket import Bracket
 from noslip.geometry.frames import Frame
 from noslip.integrators.discrete_gradient import DiscreteGradient
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
+from noslip.studies import cfhm_variance
 from noslip.systems import chaplygin_sleigh, gearbox, quartic, rolling_disk
 
 
@@ -107,22 +108,13 @@ def test_18_the_sign_in_algorithm_1():
 
 @pytest.mark.slow
 def test_19_the_variance_of_the_energy_in_figure_2():
-    """var(dH) = (offset + slope t) h^4 with the offset about 0.15 and the slope about 1e-4: the line
+    """var(dH) = (offset + slope t) h^4 with the offset 0.134 and the slope 0.974e-4 of 10^6 members: the line
     1e-4 t of the figure is the growth, not the value."""
-    system, h, rng = quartic.system(), 0.1, np.random.default_rng(0)
-    errors = []
-    while len(errors) < 200:
-        q, v = 0.7 * rng.normal(size=7), rng.normal(size=7)
-        v[0] = -(q[1:4] @ v[4:])
-        potential = -float(quartic.lagrangian(q, np.zeros(7), system.parameters))
-        if potential > 2.8:
-            continue
-        v *= np.sqrt(2 * (3.06 - potential) / (v @ v))
-        run = simulate(system, SemiImplicitDLA(), q, v, step_size=h, t_end=1000.0, save_every=100)
-        errors.append(run.energy - run.energy[0])
-    slope, offset = np.polyfit(run.t[5:], np.var(errors, axis=0)[5:] / h**4, 1)
-    assert 3e-5 < slope < 3e-4
-    assert 0.05 < offset < 0.3
+    (found,) = cfhm_variance.measure(2000, methods=("SI-DLA",))["rows"]
+    assert found["slope error"] < 0.1e-4
+    assert abs(found["slope"] - 0.974e-4) < 4 * found["slope error"]
+    assert found["offset error"] < 0.01
+    assert abs(found["offset"] - 0.134) < 4 * found["offset error"]
 
 
 @pytest.mark.thorough

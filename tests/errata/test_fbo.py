@@ -74,7 +74,10 @@ def fbo_exact(t):
     return q[0, :2]
 
 
-def test_24_the_reaction_and_the_reading_of_21_that_converges():
+def test_24_the_reaction_and_the_forces_24_25_that_converge():
+    """In (21) the forces are -(h/2) F each; as printed, h F (27) with a plus, and in half-way houses, nothing
+    converges."""
+
     def right(x, dx, dy):
         return np.array([-x * dy**2, x * dx * dy])
 
@@ -88,6 +91,111 @@ def test_24_the_reaction_and_the_reading_of_21_that_converges():
         bad = [reading(F, sign, factor, n) for n in (40, 80)]
         assert bad[1] > 0.03
         assert bad[1] > 0.9 * bad[0]
+
+
+def newton(equations, x, iterations=8):
+    """The root near x, to round-off."""
+    slope = jax.jit(jax.jacfwd(equations))
+    value = jax.jit(equations)
+    x = jnp.asarray(x)
+    for _ in range(iterations):
+        x = x - jnp.linalg.solve(slope(x), value(x))
+    return x
+
+
+def test_24_the_equations_21_to_23_hold_as_printed():
+    """On the discrete Lagrange-d'Alembert equations (15)-(16) of the sinusoidal particle, whose connection is
+    not linear, with epsilon = 0.3: (22) and (23) by differentiation of l_d and of g_{i+1}(r_i, r_{i+1})."""
+    h, eps = 0.1, 0.3
+
+    def A(r):
+        return jnp.array([0.0, jnp.sin(r[0])])  # zdot = -A rdot
+
+    def f(r, r1):  # (14), symmetrized, solved for the group: g_i^-1 g_{i+1}
+        return -0.5 * (A((1 - eps) * r + eps * r1) + A(eps * r + (1 - eps) * r1)) @ (r1 - r)
+
+    def l_d(r, r1, f):
+        return 0.5 * (jnp.dot(r1 - r, r1 - r) + f**2) / h
+
+    def L_d(q, q1):
+        return l_d(q[:2], q1[:2], q1[2] - q[2])
+
+    def L_star(r, r1):
+        return l_d(r, r1, f(r, r1))
+
+    d1, d2 = (jax.jit(jax.grad(L_d, k)) for k in (0, 1))
+    r0, r1 = jnp.array([0.3, -0.2]), jnp.array([0.39, -0.08])
+    q0 = jnp.append(r0, 0.1)
+    q1 = jnp.append(r1, 0.1 + f(r0, r1))
+
+    def full(x):  # (15)-(16), the multiplier eliminated by (1, -A) in the place of delta q
+        q2 = jnp.append(x, q1[2] + f(r1, x))
+        balance = d1(q1, q2) + d2(q0, q1)
+        return balance[:2] - A(r1) * balance[2]
+
+    r2 = newton(full, 2 * r1 - r0)
+    by_f = jax.grad(l_d, 2)
+    minus = by_f(r1, r2, f(r1, r2)) * (jax.grad(f, 0)(r1, r2) - A(r1))  # (22)
+    plus = by_f(r0, r1, f(r0, r1)) * (jax.grad(f, 1)(r0, r1) + A(r1))  # (23)
+    left = jax.grad(L_star, 0)(r1, r2) + jax.grad(L_star, 1)(r0, r1)
+    assert_allclose(left, minus + plus, rtol=0, atol=1e-13)
+    assert largest(left + minus + plus) > 1e-3
+
+    def F(r, w):  # the right-hand side of (5)
+        return -jnp.sin(r[0]) * jnp.cos(r[0]) * w[1] * jnp.array([w[1], -w[0]])
+
+    for force, pair in (
+        (minus, (r1, r2)),
+        (plus, (r0, r1)),
+    ):  # (24) belongs to (i, i + 1), (25) to (i - 1, i)
+        a, b = pair
+        half = -h / 2 * F((a + b) / 2, (b - a) / h)
+        assert largest(force - half) < 0.1 * largest(half)
+        assert largest(force + 2 * half) > largest(half)  # as printed: + h F
+
+
+def test_24_the_index_of_the_bracket_and_of_the_connection():
+    """[e_a, e_b] = C^c_ab e_c on SE(2), where it matters; A has one lower index, A^z_y = x."""
+    e = np.zeros((3, 3, 3))
+    e[0, 0, 2] = e[1, 1, 2] = 1.0
+    e[2, 0, 1], e[2, 1, 0] = -1.0, 1.0
+    flat = e.reshape(3, -1)
+    brackets = np.array([[a @ b - b @ a for b in e] for a in e]).reshape(9, -1)
+    C = np.linalg.lstsq(flat.T, brackets.T, rcond=None)[0].reshape(3, 3, 3)  # C[c, a, b]
+    right, printed = np.einsum("cab,cx->abx", C, flat), np.einsum("abc,cx->abx", C, flat)
+    assert_allclose(right.reshape(9, -1), brackets, atol=1e-14)
+    assert largest(printed.reshape(9, -1) - brackets) > 0.9
+    assert_allclose(
+        reduction(fbo_particle.system()).connection(jnp.array([0.7, 0.2])), [[0.0, 0.7]], atol=1e-15
+    )
+
+
+def test_28a_the_singular_lagrangian_is_that_of_figure_8c():
+    """Of (68): Lc, that of HDEL and figure 8 (b), degenerates at pi/2; it is the Poincare Lagrangian, of
+    PTHDEL and 8 (c), that becomes singular there."""
+    made, start = hamiltonize(knife_edge.system()), jnp.zeros(2)
+
+    def largest_mass(lagrangian, phi):
+        r = jnp.array([0.2, phi])
+        return largest(jax.hessian(lambda w: lagrangian(r, w))(jnp.array([0.3, 0.4])))
+
+    def hamiltonized(r, slope):
+        return made.lagrangian(start, r, slope)
+
+    def poincare(r, w):
+        return made.poincare_lagrangian(start, r, w, 1.0)
+
+    near = np.pi / 2 - 1e-4
+    assert_allclose(largest_mass(hamiltonized, near), 1.0, rtol=1e-6)  # x'^2, and cos^2 phi'^2 tends to 0
+    assert largest_mass(poincare, near) > 9e3  # sec
+
+
+def test_29b_the_energy_of_pthdel_on_a_long_run():
+    """(E - 1) / t is 5.34e-4 at t = 100 and 6.55e-4 at t = 1000, where f (E - 1) still is 5.20e-4."""
+    system, method = fbo_particle.system(), PoincareHamiltonizedDEL(**FBO)
+    run = simulate(system, method, *START, step_size=0.05, steps=20_000, save_every=2_000)
+    assert_allclose((run.energy[[1, -1]] - 1) / run.t[[1, -1]], [5.34e-4, 6.55e-4], rtol=1e-3)
+    assert_allclose(poincare_energy(system, method, run)[-1], 5.20e-4, rtol=1e-3)
 
 
 def test_25_the_formulas_in_tau():

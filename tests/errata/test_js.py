@@ -255,10 +255,38 @@ def test_8_the_condition_of_proposition_5_1_cannot_hold_for_all_v():
     assert abs(vanishing @ system.mass_matrix(q) @ v) < 1e-14
 
 
+def rank_of_13(A, mu):
+    """Of s -> (P A s, mu s), P the orthogonal projection onto the kernel of mu."""
+    kernel = np.linalg.svd(mu)[2][len(mu) :]
+    return np.linalg.matrix_rank(np.vstack([kernel @ A, mu]))
+
+
 def test_8_condition_7i_needs_to_be_positive():
-    """A = diag(1, 0, 1) with the kernel of (0, 0, 1): <Az, z> >= 0 on it, but (13) has a kernel."""
-    A, mu = np.diag([1.0, 0.0, 1.0]), np.array([[0.0, 0.0, 1.0]])
-    assert np.linalg.matrix_rank(np.vstack([A[:2], mu])) == 2  # P A s and mu s: rank 2 of 3
+    """<Az, z> > 0 on the kernel of mu makes (13) regular, also where A is negative off it; with ">= 0" it may
+    have a kernel, and so has the motion: its accelerations are not determined."""
+    turn = np.linalg.qr(np.random.default_rng(3).normal(size=(4, 4)))[0]
+    mu = np.array([[0.0, 0.0, 1.0, 0.3], [0.0, 0.0, -0.2, 1.0]]) @ turn.T
+    for second, rank in ((1e-3, 4), (1e3, 4), (0.0, 3)):
+        A = turn @ np.diag([1.0, second, -2.0, 5.0]) @ turn.T
+        kernel = np.linalg.svd(mu)[2][2:]
+        assert np.min(np.linalg.eigvalsh(kernel @ A @ kernel.T)) >= -1e-14
+        assert rank_of_13(A, mu) == rank
+
+
+def test_8_lemma_2_4_is_true_but_not_by_definition():
+    """Pairings of mu and Z may vanish though C is regular, and none need vanish where such a matrix is
+    singular; what makes C regular is that D and its complement meet in 0 only."""
+    Z = np.linalg.solve(np.diag([2.0, 3.0, 1.0]), np.array([[1.0, 0.0, 0.4], [0.0, 1.0, 0.0]]).T)
+    C = np.array([[1.0, 0.0, 0.4], [0.0, 1.0, 0.0]]) @ Z
+    assert C[0, 1] == 0.0  # "different from zero by definition"
+    assert np.linalg.matrix_rank(C) == 2
+    assert np.linalg.matrix_rank(np.ones((2, 2))) == 1  # no entry vanishes, and still there is a kernel
+    system, (q, v) = rolling_disk_on_incline.system(), rolling_disk_on_incline.typical_state()
+    mu, M = np.asarray(system.mu(q, v)), np.asarray(system.mass_matrix(q))
+    lift, D = np.linalg.solve(M, mu.T), np.linalg.svd(mu)[2][system.m :].T
+    assert np.linalg.matrix_rank(np.hstack([D, lift])) == system.n
+    omega = np.linalg.svd(mu @ lift)[2][-1]  # of all combinations of Z the nearest to D
+    assert np.linalg.norm(mu @ lift @ omega) > 0.1 * np.linalg.norm(omega)
 
 
 def test_8_the_connection_of_31_is_taken_at_each_point():
@@ -311,15 +339,37 @@ def test_11_the_limit_of_the_multiplier_has_a_minus():
     assert abs(exponent(wrong)) < 0.1
 
 
+def newton(equations, x, iterations=8):
+    """The root near x, to round-off."""
+    slope = jax.jit(jax.jacfwd(equations))
+    value = jax.jit(equations)
+    x = jnp.asarray(x)
+    for _ in range(iterations):
+        x = x - jnp.linalg.solve(slope(x), value(x))
+    return x
+
+
 def test_12_scaling_the_discrete_constraint_does_not_scale_the_multiplier():
-    """Section 6.2: phi_d -> -eps phi_d leaves (59) as it is; -lam / eps is only a new name."""
+    """Section 6.2: (59) solved with phi_d and with -eps phi_d has the same next node and the same multiplier;
+    that it becomes -lam / eps is only a new name. A factor in mu would change it."""
     system = bent(0.8)
     h, beta = 0.05, RhoBeta(0.0)
     (q, v), (q1, v1), lam, _ = one_step(system, 0.0, h)
-    before, after = q, q1 + h * v1  # nodes q_{k-1}, q_k = q1, q_{k+1}
-    D1 = jax.grad(lambda a: beta.discrete_lagrangian(system, a, after, h))(jnp.asarray(q1))
+    before = q  # nodes q_{k-1}, q_k = q1, q_{k+1}
     D2 = jax.grad(lambda b: beta.discrete_lagrangian(system, before, b, h))(jnp.asarray(q1))
-    mu = system.mu(q1, v)
-    for factor in (1.0, -h):
-        assert_allclose(factor * beta.discrete_constraint(system, q1, after, h), 0, rtol=0, atol=1e-15)
-        assert_allclose(D1 + D2, -h * mu.T @ lam, rtol=0, atol=1e-14)
+    D1 = jax.grad(lambda a, after: beta.discrete_lagrangian(system, a, after, h))
+    mu = jnp.asarray(system.mu(q1, v))
+
+    def equations(x, of_phi, of_mu):
+        balance = D1(jnp.asarray(q1), x[:3]) + D2 - of_mu * mu.T @ x[3:]
+        return jnp.append(balance, of_phi * beta.discrete_constraint(system, q1, x[:3], h))
+
+    def solved(of_phi, of_mu):
+        return newton(lambda x: equations(x, of_phi, of_mu), np.append(q1 + h * v, 0.0))
+
+    plain, scaled, renamed = solved(1.0, 1.0), solved(-h, 1.0), solved(1.0, -h)
+    assert_allclose(plain[:3], q1 + h * v1, rtol=0, atol=1e-12)
+    assert_allclose(scaled, plain, rtol=0, atol=1e-10)
+    assert_allclose(renamed[3], lam[0], rtol=1e-9)
+    assert_allclose(renamed[3], -plain[3] / h, rtol=1e-9)
+    assert abs(plain[3]) < 0.1 * abs(lam[0])

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.integrate import solve_ivp
 
-from noslip import simulate
+from noslip import System, simulate
 from noslip.geometry.discrete_chaplygin import DiscreteChaplygin, discretize
 from noslip.geometry.splitting import splitting
 from noslip.integrators.lagrange_dalembert_chaplygin import LagrangeDAlembertChaplygin
@@ -137,6 +137,27 @@ def test_30a_theorem_3_2_as_printed_lacks_a_term(pair):
     )  # completed, still with the wrong sign
     corrected = discrete.equations(*z, pair) + discrete.induced_correction(*z, pair)
     assert_allclose(discrete.induced_form(*z, pair), corrected, rtol=0, atol=1e-13)
+
+
+# ---- 30d: after theorem 3.2 --------------------------------------------------------------------------
+def test_30d_the_affine_part_of_a_constraint_needs_h():
+    """(3.1) with y^u = C y^ubar + b: the fibre moves by h b + C (z1 - z0); with b alone it runs away, the
+    faster the smaller the step."""
+    system = System(
+        lambda q, v, p: 0.5 * jnp.dot(v, v),
+        one_forms=lambda q, p: jnp.array([[-jnp.sin(q[1]), -0.3 * q[0], 1.0]]),
+        drift=lambda q, p: jnp.array([-0.5 - 0.2 * q[0]]),
+        coordinates=("x", "y", "z"),
+    )
+    q = jnp.array([0.4, 0.7, 0.1])
+    split = splitting(system, q, jnp.array([0.6, -0.3, 0.2]))
+    slope, b = np.array([np.sin(0.7), 0.12]), 0.58
+    for h in (0.1, 0.05):
+        base1 = q[:2] + h * jnp.array([0.6, -0.3])
+        found = float(discretize(split, h).C(q, base1)[0])
+        along = float(slope @ (base1 - q[:2]))
+        assert_allclose(found, 0.1 + h * b + along, rtol=0, atol=1e-15)
+        assert abs(found - (0.1 + b + along)) > 0.9 * b * (1 - h)  # as printed
 
 
 # ---- 30b: proposition 3.1 ---------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -15,7 +14,7 @@ from noslip.cli.show import INTERRUPTED, console, one_sentence, print_table, sto
 T = TypeVar("T")
 
 study = typer.Typer(
-    help="Reproduce the figures and tables of the papers, with a verdict on every number.",
+    help="Reproduce the figures and tables of the papers, with a verdict on every row.",
     no_args_is_help=True,
 )
 
@@ -40,9 +39,10 @@ def run_studies(
         Path | None, typer.Option(help="Folder for a figure, two CSV tables and a JSON file of each study.")
     ] = None,
 ) -> None:
-    """Run one study or all, and end with a table: quantity, paper, ours, verdict, reason."""
+    """Run one study or all, and end with a table: quantity, kind, paper, ours, verdict, reason."""
     with one_sentence():
         from noslip import studies
+        from noslip.studies._base import counted
 
         chosen = studies.names() if name == "all" else [name]
         modules = {each: studies.find(each) for each in chosen}
@@ -54,7 +54,7 @@ def run_studies(
             require_matplotlib()
             out.mkdir(parents=True, exist_ok=True)
         table: list[tuple[str, ...]] = []
-        verdicts: Counter[str] = Counter()
+        every: list[tuple[str, str]] = []
         for each, module in modules.items():
             began = time.perf_counter()
             try:
@@ -63,24 +63,21 @@ def run_studies(
                 kept = f"; what came before is in {out}" if out is not None and table else ""
                 stop(f"interrupted in study {each}{kept}", INTERRUPTED)
             seconds = time.perf_counter() - began
-            counts = Counter(row.verdict for row in outcome.rows)
-            verdicts += counts
-            typer.echo(f"{each}: {_counted(counts)}, {seconds:.1f} s")
+            verdicts = [(r.declared.kind, r.verdict) for r in outcome.rows]
+            every += verdicts
+            typer.echo(f"{each}: {counted(verdicts)}; {seconds:.1f} s")
             if out is not None:
                 from noslip.studies._write import write
 
                 for path in write(module, outcome, out, full, seconds):
                     typer.echo(f"wrote {path}")
-            table += [(each, r.quantity, r.paper, r.shown, r.verdict, r.reason) for r in outcome.rows]
-        print_table(("study", "quantity", "paper", "ours", "verdict", "reason"), table)
+            table += [
+                (each, r.quantity, r.declared.kind, r.declared.paper, r.shown, r.verdict, r.reason)
+                for r in outcome.rows
+            ]
+        print_table(("study", "quantity", "kind", "paper", "ours", "verdict", "reason"), table)
         many = f"{len(modules)} studies" if len(modules) > 1 else "1 study"
-        typer.echo(f"{_counted(verdicts)} in {many}")
-
-
-def _counted(verdicts: Counter[str]) -> str:
-    """ "31 numbers agree, 2 differ" """
-    agree, differ = verdicts["agrees"], verdicts["differs"]
-    return f"{agree} number{'s' if agree != 1 else ''} agree{'s' if agree == 1 else ''}, {differ} differ"
+        typer.echo(f"{counted(every)} in {many}")
 
 
 def _bar(items: Sequence[T], what: str) -> Iterable[T]:

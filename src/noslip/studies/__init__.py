@@ -1,8 +1,9 @@
 """One file per figure or table of the papers. A file is its own registration: `discover` finds it.
 
-Each module begins with its title and what there is to know, names its `PAPER`, and offers
-`run(full, track)` -> `Study`: the inputs, a row for every number that the paper prints, and the curves. The
-quick form (full=False) takes seconds; full=True uses the paper's own sizes.
+Each module begins with its title and what there is to know, names its `PAPER`, declares its `ROWS` (what
+the paper prints or says, the kind of each row and the rule by which it is judged), and offers `run(full,
+track)` -> `Study`: the inputs, the rows with our numbers, and the curves. The quick form (full=False)
+takes seconds; full=True uses the paper's own sizes.
 """
 
 import importlib

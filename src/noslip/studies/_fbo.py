@@ -18,7 +18,8 @@ from noslip.integrators.poincare_hamiltonized_del import PoincareHamiltonizedDEL
 from noslip.integrators.reduced_dla import ReducedDLA
 from noslip.plots.panels import Curve, Panel
 from noslip.simulate import simulate
-from noslip.studies._base import StudyRow, claim, round_off
+from noslip.studies._base import DeclaredRow, check, statement
+from noslip.studies._rules import MAGNITUDE, ZERO
 from noslip.trajectory import Trajectory
 
 
@@ -147,44 +148,43 @@ def largest(x: Any) -> float:
 
 
 # ---- rows -------------------------------------------------------------------------------------------
-def of_order(quantity: str, exponent: int, ours: float, reason: str = "") -> StudyRow:
-    """A row for "of order 10^k": from that power of ten up to the next."""
-    holds = 10.0**exponent <= ours < 10.0 ** (exponent + 1)
-    return claim(quantity, f"order 1e{exponent}", ours, holds, reason)
+def of_order(quantity: str, exponent: int, reason: str = "") -> DeclaredRow:
+    """A row for "of order 10^k"."""
+    return statement(quantity, f"order 1e{exponent}", MAGNITUDE, 10.0**exponent, reason=reason)
 
 
-def constraint_rows(
-    figure: int, letter: str, found: Mapping[str, Measured], orders: Mapping[str, int]
-) -> list[StudyRow]:
-    """Of figures 3, 7 and 10: as footnote 7 says it was done, and in the reading that has these sizes."""
-    rows = []
+def constraint_rows(figure: int, letter: str, orders: Mapping[str, int]) -> dict[str, DeclaredRow]:
+    """Of figures 3, 7 and 10: as footnote 7 says it was done, and with the method's own group coordinate."""
+    rows = {}
     for name, k in orders.items():
-        each, what = found[name], f"figure {figure} {PARTS[name]}, {name}"
-        typical = float(np.median(np.abs(each.rounded_constraint)))
-        rows += [
-            of_order(
-                f"{what}: discrete constraint, exact {letter}",
-                k,
-                largest(each.constraint),
-                f"the exact {letter} does not belong to the method's other coordinates, and misses by the "
-                "error of the method (errata FBO 29)",
-            ),
-            claim(
-                f"{what}: discrete constraint, own {letter} at ten digits, median",
-                f"order 1e{k}",
-                typical,
-                10.0 ** (k - 1) <= typical < 10.0 ** (k + 1),
-                "within a factor of ten; that it is rounding is our reading (errata FBO 29)",
-                None,
-            ),
-        ]
-    own = max(largest(each.own_constraint) for each in found.values())
-    return [
-        *rows,
-        round_off(
-            f"the same with the methods' own {letter}, largest of all", "zero by (14)", own, bound=1e-12
-        ),
-    ]
+        what = f"figure {figure} {PARTS[name]}, {name}"
+        rows[f"{name} exact"] = of_order(
+            f"{what}: largest discrete constraint, exact {letter}",
+            k,
+            f"the exact {letter} does not belong to the method's other coordinates, and misses by the error "
+            "of the method (errata FBO 29)",
+        )
+        rows[f"{name} rounded"] = check(
+            f"{what}: largest discrete constraint, own {letter} at ten digits",
+            f"order 1e{k}",
+            MAGNITUDE,
+            10.0**k,
+            reason="rounding to ten digits is of this kind of size, but not of this order (errata FBO 29)",
+            spread=None,
+        )
+    rows["own"] = check(
+        f"the same with the methods' own {letter}, largest of all", "zero by (14)", ZERO, spread=None
+    )
+    return rows
+
+
+def constraints(found: Mapping[str, Measured]) -> dict[str, float]:
+    """Our numbers for `constraint_rows`."""
+    ours = {}
+    for name, each in found.items():
+        ours[f"{name} exact"] = largest(each.constraint)
+        ours[f"{name} rounded"] = largest(each.rounded_constraint)
+    return ours | {"own": max(largest(each.own_constraint) for each in found.values())}
 
 
 # ---- panels -----------------------------------------------------------------------------------------

@@ -13,9 +13,9 @@ from typing import Any
 from noslip.files import replacing
 from noslip.plots import panels
 from noslip.run.record import jsonable, versions
-from noslip.studies._base import Study, title
+from noslip.studies._base import DeclaredRow, Study, title
 
-HEAD = ("study", "quantity", "paper", "ours", "verdict", "reason")
+HEAD = ("study", "quantity", "kind", "paper", "ours", "rule", "verdict", "reason")
 
 
 def as_json(module: ModuleType, study: Study, full: bool, seconds: float) -> dict[str, Any]:
@@ -29,23 +29,34 @@ def as_json(module: ModuleType, study: Study, full: bool, seconds: float) -> dic
         "versions": versions(),
         "inputs": jsonable(dict(study.inputs)),
         "rows": [
-            {
-                "quantity": row.quantity,
-                "paper": row.paper,
-                "ours": row.ours,
-                "verdict": row.verdict,
-                "reason": row.reason,
-            }
+            {**described(row.declared), "ours": row.ours, "verdict": row.verdict, "reason": row.reason}
             for row in study.rows
         ],
     }
+
+
+def described(row: DeclaredRow) -> dict[str, str]:
+    """What is known of a row before the study runs."""
+    return {"quantity": row.quantity, "kind": row.kind, "paper": row.paper, "rule": row.rule.name}
 
 
 def write(module: ModuleType, study: Study, folder: Path, full: bool, seconds: float) -> list[Path]:
     """Write the four files; each appears whole or not at all."""
     name = module.__name__.rpartition(".")[2]
     folder.mkdir(parents=True, exist_ok=True)
-    rows = [(name, r.quantity, r.paper, repr(r.ours), r.verdict, r.reason) for r in study.rows]
+    rows = [
+        (
+            name,
+            r.quantity,
+            r.declared.kind,
+            r.declared.paper,
+            repr(r.ours),
+            r.declared.rule.name,
+            r.verdict,
+            r.reason,
+        )
+        for r in study.rows
+    ]
     curves = [(p, c, repr(x), repr(y)) for p, c, x, y in panels.table(study.panels)]
     document = json.dumps(as_json(module, study, full, seconds), indent=1, ensure_ascii=False) + "\n"
     figure = panels.draw(study.panels, title(module))

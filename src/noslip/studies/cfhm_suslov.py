@@ -17,13 +17,30 @@ from noslip.geometry.frames import Frame
 from noslip.integrators.discrete_gradient import DiscreteGradient
 from noslip.plots.panels import Curve, Panel
 from noslip.simulate import simulate
-from noslip.studies._base import Study, Track, number, round_off
+from noslip.studies._base import Study, Track, check, judge, statement
+from noslip.studies._rules import EQUAL, VANISHES, ZERO
 from noslip.systems import suslov
 
 PAPER = "CFHM"
 I11, I22, I33, I13, I23 = 1.2, 1.6, 2.0, 0.3, -0.2
 C1, C2 = I13 / I11, I23 / I22
 H = 0.1
+ROWS = {
+    "C1": statement("C_12^1 = I13 / I11", f"{C1:g}", EQUAL, C1),
+    "C2": statement("C_12^2 = I23 / I22", f"{C2:g}", EQUAL, C2),
+    "equations": statement("reduced equations: largest difference", "as printed", ZERO, spread=None),
+    "integrator": statement(
+        "integrator: largest residual of the printed equations", "as printed", ZERO, spread=None
+    ),
+    "omega_3": statement("largest |omega_3|", "0", ZERO, spread=None),
+    "energy": statement("largest relative energy error", "preserved", ZERO, spread=None),
+    "steady": check(
+        "|I13 omega_1 + I23 omega_2| in the end over its largest",
+        "every motion tends to a steady rotation",
+        VANISHES,
+        spread=None,
+    ),
+}
 
 
 def run(full: bool, track: Track) -> Study:
@@ -39,34 +56,17 @@ def run(full: bool, track: Track) -> Study:
     w, a = omega[0, :2], system.acceleration(q0, v0)
     rate = _rate_of_omega(q0, v0, a)
     steady = I13 * omega[:, 0] + I23 * omega[:, 1]
-    rows = (
-        number("C_12^1 = I13 / I11", round(C1, 12), structure[0, 1, 0], within=1e-12),
-        number("C_12^2 = I23 / I22", round(C2, 12), structure[0, 1, 1], within=1e-12),
-        round_off(
-            "reduced equations: largest difference",
-            "as printed",
-            float(
-                np.max(
-                    np.abs(rate * np.array([I11, I22]) - (I13 * w[0] + I23 * w[1]) * np.array([-w[1], w[0]]))
-                )
-            ),
-        ),
-        round_off("integrator: largest residual of the printed equations", "0", _residual(rho)),
-        round_off("largest |omega_3|", "0", float(np.max(np.abs(omega[:, 2])))),
-        round_off(
-            "largest relative energy error",
-            "preserved",
-            float(np.max(np.abs(found.energy / found.energy[0] - 1))),
-        ),
-        number(
-            "I13 omega_1 + I23 omega_2 in the end",
-            0,
-            steady[-1],
-            within=1e-6,
-            spread=None,
-            reason="the steady rotation to which every motion tends",
-        ),
-    )
+    w1, w2 = w
+    printed = (I13 * w1 + I23 * w2) * np.array([-w2, w1])
+    ours = {
+        "C1": float(structure[0, 1, 0]),
+        "C2": float(structure[0, 1, 1]),
+        "equations": float(np.max(np.abs(rate * np.array([I11, I22]) - printed))),
+        "integrator": _residual(rho),
+        "omega_3": float(np.max(np.abs(omega[:, 2]))),
+        "energy": float(np.max(np.abs(found.energy / found.energy[0] - 1))),
+        "steady": float(abs(steady[-1]) / np.max(np.abs(steady))),
+    }
     angle = np.linspace(0, 2 * np.pi, 200)
     size = np.sqrt(2 * found.energy[0])
     ellipse = (size * np.sqrt(I11) * np.cos(angle), size * np.sqrt(I22) * np.sin(angle))
@@ -82,7 +82,7 @@ def run(full: bool, track: Track) -> Study:
             "q0": q0,
             "v0": v0,
         },
-        rows,
+        judge(ROWS, ours),
         (
             Panel(
                 "momenta",

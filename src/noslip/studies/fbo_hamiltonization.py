@@ -16,7 +16,7 @@ as differences of order 8 show; those of RDLA do not. See the errata of FBO, 25 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -37,8 +37,9 @@ from noslip.geometry.hamiltonization import Hamiltonization, hamiltonize
 from noslip.integrators.base import Integrator
 from noslip.numerics.linear import spd_solve
 from noslip.plots.panels import Curve, Panel
-from noslip.studies._base import Study, StudyRow, Track, claim, number, round_off
+from noslip.studies._base import DeclaredRow, Study, Track, check, judge, statement
 from noslip.studies._fbo import FROM_LEGENDRE, largest
+from noslip.studies._rules import BROKEN, EQUAL, ZERO
 from noslip.symbolic import SymbolicHamiltonization, SymbolicSystem
 from noslip.system import System
 from noslip.systems import (
@@ -68,33 +69,99 @@ OTHERS = {
 STEP = 0.1
 END = 1.4  # of the paths along which f is found, short of the zero of cos
 X = 0.8  # where the formulas of section 3 are looked at
+DEFECT = "defect of the symplectic form"
+NOT_EVERY = "not every system is Hamiltonizable"
+REFUSED = (
+    "zdot + (x + y) ydot = 0, in numbers",
+    "zdot + (x + y) ydot = 0, in symbols",
+    "Chaplygin sleigh under translations",
+)
+IN_SYMBOLS = {
+    "particle: f in symbols": "(1 + x^2)^(-1/2)",
+    "sinusoidal particle: f in symbols": "(1 + sin(x)^2)^(-1/2)",
+    "knife edge: f in symbols": "cos(phi)",
+    "particle: Lc": "(30)",
+    "particle: Hc": "(31)",
+    "particle: Poincare Lagrangian": "(51), with ydot^2",
+    "knife edge: Lc": "(68)",
+    "knife edge: Poincare Lagrangian, E = 1": "(68)",
+}
+
+
+def _rows() -> dict[str, DeclaredRow]:
+    rows = {}
+    for name, (_, _, formula) in EXAMPLES.items():
+        what = f"{name}: f in numbers, difference from the printed"
+        rows[f"{name} f"] = statement(what, formula, ZERO, spread=None)
+        rows[f"{name} measure"] = statement(
+            f"{name}: divergence of the measure f dr dp", "f^(m - 1) is its density", ZERO, spread=None
+        )
+    for what, formula in IN_SYMBOLS.items():
+        rows[what] = statement(f"{what}, difference", formula, ZERO, spread=None)
+    rows["(51)"] = statement(
+        "particle: Poincare Lagrangian as printed, difference",
+        "(51), with y^2",
+        ZERO,
+        reason="ydot^2 is meant (errata FBO 25)",
+    )
+    rows["x'"] = statement(
+        f"section 3, particle: x' / xdot at x = {X:g}",
+        f"1 + x^2 = {1 + X**2:g}",
+        EQUAL,
+        1 + X**2,
+        reason="x' = sqrt(1 + x^2) xdot, since f = (1 + x^2)^(-1/2) (errata FBO 25)",
+    )
+    rows["P_x"] = statement(
+        f"section 3, particle: P_x / x' at x = {X:g}",
+        f"(1 + x^2)^(-1/2) = {(1 + X**2) ** -0.5:g}",
+        EQUAL,
+        (1 + X**2) ** -0.5,
+        reason="P_x = x' / (1 + x^2), from (30) (errata FBO 25)",
+    )
+    rows["P_y"] = statement(f"section 3, particle: P_y / y' at x = {X:g}", "1", EQUAL, 1.0)
+    for name, (_, _, note) in OTHERS.items():
+        rows[f"{name} measure"] = check(
+            f"{name}: divergence of the measure f^(m - 1) dr dp", "0", ZERO, note=note, spread=None
+        )
+    rows |= {
+        "not every": statement("zdot + (x + y) ydot = 0: |d(d ln f)| at x = 0.5, y = 0.4", NOT_EVERY, BROKEN),
+        "formula": check("the same less (1 - u^2) / (1 + u^2)^2, u = x + y", "0", ZERO, spread=None),
+        "refused": check(f"refused, out of: {'; '.join(REFUSED)}", "3", EQUAL, 3.0),
+        "RDLA": statement(f"table 2, RDLA, sinusoidal particle: {DEFECT}", "not variational", BROKEN),
+    }
+    for name in EXAMPLES:
+        for method in ("HDEL", "PTHDEL"):
+            rows[f"{method} {name}"] = statement(
+                f"table 2, {method}, {name}: {DEFECT}", "variational", ZERO, spread=None
+            )
+    return rows
+
+
+ROWS = _rows()
 x, y, z, phi = dynamicsymbols("x y z phi")
 alpha = sp.Symbol("alpha")
 VALUES = {x: X, y: -0.3, phi: 0.6, x.diff(): 0.7, y.diff(): -0.4, phi.diff(): 0.5, alpha: 0.3}
 
 
 def run(full: bool, track: Track) -> Study:
-    rows: list[StudyRow] = []
+    ours: dict[str, float] = {}
     curves: list[Curve] = []
-    for name, (module, coordinate, printed) in track(list(EXAMPLES.items()), "the systems of the paper"):
+    for name, (module, coordinate, _) in track(list(EXAMPLES.items()), "the systems of the paper"):
         along, f, given = _found_along(module, coordinate)
-        rows += [
-            round_off(f"{name}: f in numbers, difference from the printed", printed, largest(f - given)),
-            _row_of_the_measure(name, module, "translations", "f^(m - 1) is its density"),
-        ]
+        ours[f"{name} f"] = largest(f - given)
+        ours[f"{name} measure"] = _divergence_of_the_measure(module, "translations")
         curves += [
             Curve(f"{name}, found", along, f),
             Curve(f"{name}, printed", along[::10], given[::10], "points"),
         ]
-    rows += _rows_in_symbols()
-    for name, (module, group, note) in track(list(OTHERS.items()), "other systems"):
-        rows.append(_row_of_the_measure(name, module, group, "the class is large", note))
-    rows += _rows_of_refusals()
-    rows += _rows_of_table_2(track)
+    ours |= _in_symbols()
+    for name, (module, group, _) in track(list(OTHERS.items()), "other systems"):
+        ours[f"{name} measure"] = _divergence_of_the_measure(module, group)
+    ours |= _refusals() | _table_2(track)
     slopes = np.linspace(0.0, 1.0, 41)
     return Study(
         {"step": STEP, "states": "typical states of the catalogue", "x in section 3": X},
-        tuple(rows),
+        judge(ROWS, ours),
         (
             Panel("Chaplygin's multiplier, 1 at the start", "x or phi", "f", tuple(curves)),
             Panel(
@@ -127,14 +194,13 @@ def _found_along(module: ModuleType, coordinate: str) -> tuple[np.ndarray, ...]:
     return along, f, given
 
 
-def _row_of_the_measure(name: str, module: ModuleType, group: str, paper: str, reason: str = "") -> StudyRow:
-    """Divergence of the reduced motion in (r, p) against the density f^(m - 1), f found."""
+def _divergence_of_the_measure(module: ModuleType, group: str) -> float:
+    """Of the reduced motion in (r, p), against the density f^(m - 1), f found."""
     reduced = hamiltonize(without_multiplier(module), group).reduced
     base = reduced.base_index
     r, w = (np.asarray(x)[None, base] for x in module.typical_state())
     (found,) = evaluate_anyhow(_measure_defect, reduced.group, reduced.system, r, w)
-    what = f"{name}: divergence of the measure f^{len(base) - 1} dr dp"
-    return round_off(what, paper, abs(float(found)), reason=reason)
+    return abs(float(found))
 
 
 def _measure_defect(group: Group, system: System, r: Array, w: Array) -> Array:
@@ -145,20 +211,17 @@ def _measure_defect(group: Group, system: System, r: Array, w: Array) -> Array:
     return divergence + (len(r) - 1) * jnp.dot(Hamiltonization(reduced).omega(r), w)
 
 
-def _rows_of_table_2(track: Track) -> list[StudyRow]:
+def _table_2(track: Track) -> dict[str, float]:
     """RDLA on one system, which is enough to refute; the variational methods on all."""
 
     def defect(module: ModuleType, integrator: Integrator) -> float:
         return symplecticity_defect(module.system(), integrator, *module.typical_state(), step_size=STEP)
 
-    what = "defect of the symplectic form"
-    refuted = defect(sinusoidal_particle, FROM_LEGENDRE["RDLA"])
-    rows = [claim(f"table 2, RDLA, sinusoidal particle: {what}", "not variational", refuted, refuted > 1e-3)]
+    ours = {"RDLA": defect(sinusoidal_particle, FROM_LEGENDRE["RDLA"])}
     for name, (module, _, _) in track(list(EXAMPLES.items()), "symplectic forms"):
         for method in ("HDEL", "PTHDEL"):
-            found = defect(module, FROM_LEGENDRE[method])
-            rows.append(round_off(f"table 2, {method}, {name}: {what}", "variational", found, bound=1e-11))
-    return rows
+            ours[f"{method} {name}"] = defect(module, FROM_LEGENDRE[method])
+    return ours
 
 
 # ---- in symbols -------------------------------------------------------------------------------------
@@ -179,7 +242,7 @@ def _made(system: SymbolicSystem) -> SymbolicHamiltonization:
     return system.chaplygin().hamiltonization()
 
 
-def _rows_in_symbols() -> list[StudyRow]:
+def _in_symbols() -> dict[str, float]:
     """f of all three; (30), (31), (51), (68) and what is printed wrongly."""
     particle, sine, knife = (_made(s) for s in (_particle(x), _particle(sp.sin(x)), _knife_edge()))
     (dx, dy), (Px, Py), E = particle.slopes, particle.momenta, particle.energy
@@ -187,41 +250,27 @@ def _rows_in_symbols() -> list[StudyRow]:
     kx, kphi = knife.slopes
     poincare = (x.diff() ** 2 / s + s * y.diff() ** 2) / 2 + E / s
     slope = x * sp.sin(alpha)
-    printed: Sequence[tuple[str, str, sp.Expr, sp.Expr]] = (
-        ("particle: f in symbols", "(1 + x^2)^(-1/2)", particle.multiplier, 1 / s),
+    pairs = (
+        (particle.multiplier, 1 / s),
+        (sine.multiplier, 1 / sp.sqrt(1 + sp.sin(x) ** 2)),
+        (knife.multiplier, c),
+        (particle.lagrangian, (dx**2 / (1 + x**2) + dy**2) / 2),
+        (particle.hamiltonian, ((1 + x**2) * Px**2 + Py**2) / 2),
+        (particle.poincare_lagrangian, poincare),
+        (knife.lagrangian, (kx**2 + c**2 * kphi**2) / 2 + slope),
         (
-            "sinusoidal particle: f in symbols",
-            "(1 + sin(x)^2)^(-1/2)",
-            sine.multiplier,
-            1 / sp.sqrt(1 + sp.sin(x) ** 2),
-        ),
-        ("knife edge: f in symbols", "cos(phi)", knife.multiplier, c),
-        ("particle: Lc", "(30)", particle.lagrangian, (dx**2 / (1 + x**2) + dy**2) / 2),
-        ("particle: Hc", "(31)", particle.hamiltonian, ((1 + x**2) * Px**2 + Py**2) / 2),
-        ("particle: Poincare Lagrangian", "(51), with ydot^2", particle.poincare_lagrangian, poincare),
-        ("knife edge: Lc", "(68)", knife.lagrangian, (kx**2 + c**2 * kphi**2) / 2 + slope),
-        (
-            "knife edge: Poincare Lagrangian, E = 1",
-            "(68)",
             knife.poincare_lagrangian.subs(knife.energy, 1),
             (x.diff() ** 2 / c + c * phi.diff() ** 2) / 2 + c * (slope + 1),
         ),
     )
-    wrong = _difference(particle.poincare_lagrangian, poincare - s * (y.diff() ** 2 - y**2) / 2)
-    return [
-        *(
-            round_off(f"{what}, difference", told, _difference(found, formula))
-            for what, told, found, formula in printed
-        ),
-        claim(
-            "particle: Poincare Lagrangian as printed, difference",
-            "(51), with y^2",
-            wrong,
-            wrong == 0,
-            "ydot^2 is meant (errata FBO 25)",
-        ),
-        *_rows_of_section_3(particle),
-    ]
+    ours = {what: _difference(*pair) for what, pair in zip(IN_SYMBOLS, pairs, strict=True)}
+    P_x, P_y = particle.momentum
+    return ours | {
+        "(51)": _difference(particle.poincare_lagrangian, poincare - s * (y.diff() ** 2 - y**2) / 2),
+        "x'": float((1 / particle.multiplier).subs(x, X)),
+        "P_x": float((P_x / dx).subs(x, X)),
+        "P_y": float(P_y / dy),
+    }
 
 
 def _difference(found: sp.Expr, printed: sp.Expr) -> float:
@@ -230,28 +279,6 @@ def _difference(found: sp.Expr, printed: sp.Expr) -> float:
     others = dict.fromkeys(difference.free_symbols - {dynamicsymbols._t, alpha}, 0.9)
     rates = {c: value for c, value in VALUES.items() if c.is_Derivative}
     return abs(float(difference.subs(rates).subs(VALUES).subs(others)))
-
-
-def _rows_of_section_3(particle: SymbolicHamiltonization) -> list[StudyRow]:
-    """r' = rdot / f and P = dLc/dr' of the particle."""
-    (dx, dy), (Px, Py) = particle.slopes, particle.momentum
-    return [
-        number(
-            f"section 3, particle: x' / xdot at x = {X:g}",
-            1 + X**2,
-            float((1 / particle.multiplier).subs(x, X)),
-            within=1e-9,
-            reason="x' = sqrt(1 + x^2) xdot, since f = (1 + x^2)^(-1/2) (errata FBO 25)",
-        ),
-        number(
-            f"section 3, particle: P_x / x' at x = {X:g}",
-            (1 + X**2) ** -0.5,
-            float((Px / dx).subs(x, X)),
-            within=1e-9,
-            reason="P_x = x' / (1 + x^2), from (30) (errata FBO 25)",
-        ),
-        number(f"section 3, particle: P_y / y' at x = {X:g}", 1, float(Py / dy), within=1e-14),
-    ]
 
 
 # ---- systems without a multiplier -------------------------------------------------------------------
@@ -275,21 +302,16 @@ def _defect(group: Group, system: System, r: Array, k: Array) -> Array:
     return Hamiltonization(Reduction(system.with_parameters({"k": k}), group)).integrability_defect(r)
 
 
-def _rows_of_refusals() -> list[StudyRow]:
-    words = "not every system is Hamiltonizable"
+def _refusals() -> dict[str, float]:
     (defect,) = _defects(np.ones(1), (0.5, 0.4))
     exact = (1 - 0.9**2) / (1 + 0.9**2) ** 2  # with u = x + y = 0.9
-    attempts: dict[str, Callable[[], Any]] = {
-        "zdot + (x + y) ydot = 0, in numbers": lambda: hamiltonize(TILTED),
-        "zdot + (x + y) ydot = 0, in symbols": lambda: _made(_particle(x + y)),
-        "Chaplygin sleigh under translations": lambda: hamiltonize(chaplygin_sleigh.system()),
-    }
-    refused = [_is_refused(attempt) for attempt in attempts.values()]
-    return [
-        claim("zdot + (x + y) ydot = 0: |d(d ln f)| at x = 0.5, y = 0.4", words, defect, defect > 1e-2),
-        round_off("the same less (1 - u^2) / (1 + u^2)^2, u = x + y", "equal", abs(defect - exact)),
-        claim(f"refused, out of: {'; '.join(attempts)}", words, sum(refused), all(refused)),
-    ]
+    attempts: tuple[Callable[[], Any], ...] = (
+        lambda: hamiltonize(TILTED),
+        lambda: _made(_particle(x + y)),
+        lambda: hamiltonize(chaplygin_sleigh.system()),
+    )
+    refused = [_is_refused(attempt) for attempt in attempts]
+    return {"not every": float(defect), "formula": abs(float(defect - exact)), "refused": float(sum(refused))}
 
 
 def _is_refused(attempt: Callable[[], Any]) -> bool:

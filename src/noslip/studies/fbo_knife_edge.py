@@ -17,23 +17,24 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from noslip.studies._base import Study, Track, claim, number
+from noslip.studies._base import Study, Track, check, judge, number, statement
 from noslip.studies._fbo import (
     FROM_LEGENDRE,
     METHODS,
     Example,
     Measured,
     constraint_rows,
+    constraints,
     largest,
     measure,
     of_order,
     panels,
 )
+from noslip.studies._rules import AT_MOST, LARGER, SMALLER
 from noslip.systems import knife_edge
 
 PAPER = "FBO"
 ZEROS = (math.pi / 2, 3 * math.pi / 2)  # of f, on the way
-PASSED = ((23, "pi/2", ZEROS[0]), (68, "3 pi/2", ZEROS[1]))
 NEAR = 5  # steps from a zero within which the paper calls the behaviour abrupt
 NO_ROOM = "tau is at most 1: the equations have no real root after 14 steps (errata FBO 28)"
 EXAMPLE = Example(
@@ -45,88 +46,82 @@ EXAMPLE = Example(
     np.arcsin,  # (66), up to the first zero of f
 )
 
+BEST, ABRUPT = "PTHDEL has the best", "abrupt near 23 and 68"
+ROWS = {
+    "tau": number("tau(7)", "0.66"),
+    "N": number("N_tau, the steps of HDEL", "100", reason=NO_ROOM, spread=0),
+    "bounded": statement("largest tau of HDEL", "at most 1 / omega = 1", AT_MOST, 1.0),
+    "23": number("first i with phi(i h) past pi/2, along the motion", "23", spread=0),
+    "68": number("first i with phi(i h) past 3 pi/2, along the motion", "68", spread=0),
+    "8a": of_order("figure 8 (a), RDLA: largest rmsd error", -3),
+    "8b": of_order("figure 8 (b), HDEL: largest rmsd error, up to its end", -3),
+    "8c": of_order("figure 8 (c), PTHDEL: largest rmsd error", -2),
+    "abrupt RDLA": statement(
+        f"RDLA: largest energy error within {NEAR} steps of the zeros of f over the largest elsewhere",
+        ABRUPT,
+        LARGER,
+    ),
+    "abrupt PTHDEL": statement(
+        f"PTHDEL: largest energy error within {NEAR} steps of the zeros of f over the largest elsewhere",
+        ABRUPT,
+        LARGER,
+    ),
+    "9a": of_order("figure 9 (a), RDLA: largest energy error", -1),
+    "9b": of_order(
+        "figure 9 (b), HDEL: largest energy error, up to its end",
+        -1,
+        "what is printed goes on beyond tau = 1, where there is no motion (errata FBO 28)",
+    ),
+    "9c": of_order(
+        f"figure 9 (c), PTHDEL: largest energy error, more than {NEAR} steps from the zeros of f", -2
+    ),
+    "best": statement("figure 9: largest energy error of PTHDEL over that of RDLA", BEST, SMALLER),
+    "best away": check(
+        f"figure 9: the same more than {NEAR} steps from the zeros of f",
+        BEST,
+        SMALLER,
+        reason="from this start it has the lower peaks at the zeros of f, but nothing else (errata FBO 29b)",
+    ),
+    "best median": check(
+        "figure 9: median of the energy error of PTHDEL over that of RDLA",
+        BEST,
+        SMALLER,
+        reason="from this start it has the lower peaks at the zeros of f, but nothing else (errata FBO 29b)",
+    ),
+    "best legendre": check("figure 9: the median from the discrete Legendre transform", BEST, SMALLER),
+    **constraint_rows(10, "y", dict.fromkeys(METHODS, -9)),
+}
+
 
 def run(full: bool, track: Track) -> Study:
     found = {name: measure(EXAMPLE, name) for name in track(list(METHODS), "three methods")}
     rdla, hdel, pthdel = (found[name] for name in METHODS)
-    h = EXAMPLE.h
-    away = np.min(np.abs(np.subtract.outer(pthdel.middle, ZEROS)), axis=1) > NEAR * h
     legendre = {name: measure(EXAMPLE, name, FROM_LEGENDRE) for name in ("RDLA", "PTHDEL")}
-    typical, better = _ratio(found), _ratio(legendre)
-    rows = (
-        number("energy E of the initial state", 1, rdla.run.energy[0], within=1e-15),
-        number("time h N of the simulation", 7, rdla.run.t[-1], within=1e-12),
-        number("tau(7)", 0.66, EXAMPLE.tau(7.0), within=5e-3),
-        number("N_tau, the steps of HDEL", 100, len(hdel.run.t) - 1, within=0, reason=NO_ROOM),
-        claim("largest tau of HDEL", "at most 1 / omega = 1", hdel.run.tau[-1], hdel.run.tau[-1] <= 1),
-        *(
-            number(f"step at which the motion passes phi = {angle}", step, zero / h, within=1)
-            for step, angle, zero in PASSED
-        ),
-        *(
-            number(
-                f"{name}: first step past phi = {angle}",
-                step,
-                float(np.argmax(x.run.q[:, 2] > zero)),
-                within=1,
-                spread=0,
-            )
-            for name, x in (("RDLA", rdla), ("PTHDEL", pthdel))
-            for step, angle, zero in PASSED
-        ),
-        of_order("figure 8 (a), RDLA: largest rmsd error", -3, largest(rdla.rmsd)),
-        of_order("figure 8 (b), HDEL: largest rmsd error, up to its end", -3, largest(hdel.rmsd)),
-        of_order("figure 8 (c), PTHDEL: largest rmsd error", -2, largest(pthdel.rmsd)),
-        of_order("figure 9 (a), RDLA: largest energy error", -1, largest(rdla.energy)),
-        of_order(
-            "figure 9 (b), HDEL: largest energy error, up to its end",
-            -1,
-            largest(hdel.energy),
-            "what is printed goes on beyond tau = 1, where there is no motion (errata FBO 28)",
-        ),
-        of_order(
-            "figure 9 (c), PTHDEL: largest energy error, more than 5 steps from the zeros of f",
-            -2,
-            largest(pthdel.energy[away]),
-        ),
-        number(
-            "figure 9 (a), RDLA: step of the largest energy error",
-            68,
-            _worst(rdla.energy),
-            within=NEAR,
-            spread=0,
-        ),
-        number(
-            "figure 9 (c), PTHDEL: step of the largest energy error",
-            23,
-            _worst(pthdel.energy),
-            within=NEAR,
-            spread=0,
-        ),
-        claim(
-            "figure 9: largest energy error of PTHDEL over that of RDLA",
-            "PTHDEL has the best",
-            largest(pthdel.energy) / largest(rdla.energy),
-            largest(pthdel.energy) < largest(rdla.energy),
-        ),
-        claim(
-            "figure 9: median of the energy error of PTHDEL over that of RDLA",
-            "PTHDEL has the best",
-            typical,
-            typical < 1,
-            "from this start it has the lower peaks at the zeros of f, but nothing else (errata FBO 29b)",
-        ),
-        claim(
-            "figure 9: the same from the discrete Legendre transform",
-            "PTHDEL has the best",
-            better,
-            better < 1,
-        ),
-        *constraint_rows(10, "y", found, dict.fromkeys(METHODS, -9)),
-    )
+    near = np.min(np.abs(np.subtract.outer(pthdel.middle, ZEROS)), axis=1) <= NEAR * EXAMPLE.h
+    phi = EXAMPLE.exact(EXAMPLE.h * np.arange(101))[:, 2]
+    ours = {
+        "tau": EXAMPLE.tau(7.0),
+        "N": len(hdel.run.t) - 1,
+        "bounded": float(hdel.run.tau[-1]),
+        "23": int(np.argmax(phi > ZEROS[0])),
+        "68": int(np.argmax(phi > ZEROS[1])),
+        "8a": largest(rdla.rmsd),
+        "8b": largest(hdel.rmsd),
+        "8c": largest(pthdel.rmsd),
+        "abrupt RDLA": largest(rdla.energy[near]) / largest(rdla.energy[~near]),
+        "abrupt PTHDEL": largest(pthdel.energy[near]) / largest(pthdel.energy[~near]),
+        "9a": largest(rdla.energy),
+        "9b": largest(hdel.energy),
+        "9c": largest(pthdel.energy[~near]),
+        "best": largest(pthdel.energy) / largest(rdla.energy),
+        "best away": largest(pthdel.energy[~near]) / largest(rdla.energy[~near]),
+        "best median": _ratio(found),
+        "best legendre": _ratio(legendre),
+        **constraints(found),
+    }
     return Study(
         EXAMPLE.inputs() | {"alpha": math.pi / 36, "zeros of f": ZEROS},
-        rows,
+        judge(ROWS, ours),
         panels("y", found, {"rmsd": 8, "energy": 9, "constraint": 10}),
     )
 
@@ -134,8 +129,3 @@ def run(full: bool, track: Track) -> Study:
 def _ratio(found: Mapping[str, Measured]) -> float:
     """Of the median energy errors, PTHDEL over RDLA."""
     return float(np.divide(*(np.median(np.abs(found[name].energy)) for name in ("PTHDEL", "RDLA"))))
-
-
-def _worst(energy: np.ndarray) -> int:
-    """The number of the point at the end of the step with the largest error."""
-    return int(np.argmax(np.abs(energy))) + 1
