@@ -96,6 +96,16 @@ def test_g_interpolates_between_the_identity_and_phi(module, method):
     assert np.max(np.abs(module.system().phi(e.G(0.6, z)[:3], v))) < 1e-15  # it stays in D
 
 
+def test_the_perturbed_motion_follows_g_whose_derivative_it_is():
+    """JS (42), (45) by differences of (41), with the sign and the size of its leading term."""
+    e, z = embedding(nonholonomic_particle, VelocityNonholonomic(0.0))  # explicit, so quick
+    tau, small = 0.4, 1e-4
+    rate = (e.G(tau + small, z) - e.G(tau - small, z)) / (2 * small * EPS)
+    found = e.vector_field(tau * EPS, e.G(tau, z))
+    assert_allclose(found, rate, rtol=0, atol=1e-6)
+    assert np.max(np.abs(found - e.unperturbed(e.G(tau, z)))) > 1e-3
+
+
 def test_the_exact_flow_is_that_of_the_reference():
     e, z = embedding(chaplygin_sleigh, VelocityNonholonomic())
     run = simulate(
