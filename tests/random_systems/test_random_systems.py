@@ -22,16 +22,15 @@ def test_methods_keep_their_claims_on_random_systems(number):
         assert not found, f"--seed 0 --group {number} --draw {one}: {method} on {shape}: {found}"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_wrong_motion_is_seen(kind):
     """The same method on a system whose potential is another than that of the motion it is held to."""
     shape = Shape(3, 1, kind)
     case = draw(0, 0, 0, SemiImplicitDLA(), shape)
-    other = as_system(shape, case.motion.p | {"c": 1.01 * case.motion.p["c"]})
+    other = as_system(shape, case.motion.p | {"c": 1.003 * case.motion.p["c"]})
     wrong = Case(case.method, shape, other, case.motion, case.path)
-    sentences = complaints(wrong)
-    assert any("order 2 is missed" in sentence for sentence in sentences)
-    assert any("multipliers do not converge" in sentence for sentence in sentences)
+    assert any("order 2 is missed" in sentence for sentence in complaints(wrong))
 
 
 def test_every_method_is_among_them():
