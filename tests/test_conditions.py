@@ -75,7 +75,7 @@ BROKEN = {
 @pytest.mark.parametrize("sentence", BROKEN)
 def test_a_condition_that_fails_at_the_start_is_told_with_the_place(sentence):
     method = DiscreteGradient() if "frame" in sentence else RungeKutta4()
-    with pytest.raises(ValueError, match=re.escape(sentence)):
+    with pytest.raises(ValueError, match=re.escape(sentence)) as caught:
         run(made(**BROKEN[sentence]), method)
     assert "at q = [" in str(caught.value)
 

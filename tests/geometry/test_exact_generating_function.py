@@ -127,6 +127,16 @@ def test_the_constraint_error_of_section_3_1(alpha, r):
     assert abs(exponent(hs, in_step) - (r + 1)) < 0.1
 
 
+def test_the_approximate_constraint_is_that_of_the_momentum_with_which_a_step_leaves(
+    particle, particle_state
+):
+    """LMS (17)-(18): -D1 S - (1 - alpha) h F is the momentum at q0, on Psi where a run starts."""
+    run = simulate(particle, GeneratingFunction(0.2), *particle_state, step_size=H, steps=1)
+    phi = exact.approximate_constraint(particle, run.q[0], run.q[1], H, 0.2)
+    assert_allclose(phi, 0, rtol=0, atol=1e-14)
+    assert np.max(np.abs(exact.approximate_constraint(particle, run.q[0], run.q[1], H, 0.5))) > 1e-4
+
+
 def test_a_step_that_is_too_long_is_refused(particle, particle_state):
     with pytest.raises(ValueError, match="`h` must be well below the time scale of the motion"):
         exact.terms(particle, *particle_state, 30.0)

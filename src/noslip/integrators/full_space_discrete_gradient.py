@@ -12,7 +12,7 @@ is gbar_p to first order in d_p, satisfies the constraint.
 
 The multipliers reported are lam, which act at the midpoints. Since mu v swings between 0 and a value of order
 h^2 from node to node, they carry an alternating error of order h; the mean of two neighbours, which belongs
-to the node between them, is of order 2.
+to the node between them, is of order 2. With `coordinate_increment` mu v swings by O(h): neither converges.
 """
 
 from __future__ import annotations
