@@ -25,6 +25,7 @@ from noslip.numerics.pytrees import pytree, replaced
 from noslip.numerics.sums import Sum
 
 if TYPE_CHECKING:
+    from noslip.geometry.groups import Group
     from noslip.system import System
 
 __all__ = [
@@ -241,9 +242,9 @@ class Integrator:
         return False
 
     @property
-    def symmetry(self) -> str | None:
-        """The group (a name of `geometry.groups`) by which a method on the base M = Q/G of a Chaplygin system
-        divides; None for a method on Q. It is judged on such systems, while (r, g) are coordinates there."""
+    def symmetry(self) -> str | Group | None:
+        """The group of `geometry.groups`, or its text, by which a method on the base M = Q/G of a Chaplygin
+        system divides; None for one on Q. It is judged on such systems, while (r, g) are coordinates."""
         return None
 
     @property

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from noslip.integrators.base import CanonicalChart, Integrator, Observation
 
 if TYPE_CHECKING:
+    from noslip.geometry.groups import Group
     from noslip.system import System
 
 
@@ -24,7 +25,7 @@ class BuiltOn(Integrator):
         return self.base.remembers_start
 
     @property
-    def symmetry(self) -> str | None:
+    def symmetry(self) -> str | Group | None:
         return self.base.symmetry
 
     @property

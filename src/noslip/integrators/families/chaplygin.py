@@ -21,7 +21,7 @@ from jax import Array
 
 from noslip.geometry import chaplygin, hamiltonization
 from noslip.geometry.chaplygin import Reduction, make_group
-from noslip.geometry.groups import GROUPS
+from noslip.geometry.groups import Group, spelled
 from noslip.geometry.hamiltonization import Hamiltonization
 from noslip.integrators.base import (
     Integrator,
@@ -65,19 +65,19 @@ class OnBase(Integrator):
 
     epsilon: float = 0.5
     start: str = "legendre"
-    group: str = "translations"
+    group: str | Group = "translations"
 
     def __post_init__(self) -> None:
         require_interval("epsilon", self.epsilon, 0.0, 1.0)
         require_one_of("start", self.start, STARTS)
-        require_one_of("group", self.group, tuple(GROUPS))
+        object.__setattr__(self, "group", spelled(self.group))
 
     @property
     def remembers_start(self) -> bool:
         return True
 
     @property
-    def symmetry(self) -> str:
+    def symmetry(self) -> str | Group:
         return self.group
 
     @property
