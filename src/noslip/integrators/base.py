@@ -51,6 +51,7 @@ VOCABULARY: Mapping[str, str] = {
     "reversible": "self-adjoint: a step of -h undoes a step of h",
     "symplectic_reduced": "the symplectic form of the reduced phase space",
     "momentum_equation": "the discrete nonholonomic momentum equation",
+    "momentum_map": "the discrete momentum map FBO (12) of symmetries that are left after reduction",
 }
 
 

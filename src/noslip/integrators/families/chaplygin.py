@@ -180,7 +180,7 @@ class OnHamiltonizedBase(OnBase):
 
     @property
     def preserves(self) -> frozenset[str]:
-        return super().preserves | {"symplectic_reduced"}
+        return super().preserves | {"symplectic_reduced", "momentum_map"}
 
     @property
     def canonical(self) -> MomentumChart:
