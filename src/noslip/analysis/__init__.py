@@ -11,6 +11,7 @@ from noslip.analysis.conservation import (
     first_integral_errors,
 )
 from noslip.analysis.jacobi import jacobi_defect, jacobiator
+from noslip.analysis.momentum_map import MomentumMap, momentum_map
 from noslip.analysis.order import MeasuredOrder, measured_order
 from noslip.analysis.reduced import (
     NonholonomicMomentum,
@@ -26,6 +27,7 @@ from noslip.analysis.time_transformation import TimeErrors, time_errors
 __all__ = [
     "Drift",
     "MeasuredOrder",
+    "MomentumMap",
     "NonholonomicMomentum",
     "TimeErrors",
     "constraint_error",
@@ -39,6 +41,7 @@ __all__ = [
     "jacobiator",
     "measured_order",
     "midpoint_energy",
+    "momentum_map",
     "multiplier_along",
     "nonholonomic_momentum",
     "poincare_energy",

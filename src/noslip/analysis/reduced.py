@@ -175,7 +175,7 @@ class _AnyStep:
         self.q, self.v = self._next(self.q, self.v)
 
 
-def _group_name(integrator: Integrator) -> str:
+def _group_name(integrator: Integrator) -> str | Group:
     """Of a method on M, or of what is composed of it; any other method is judged by translations."""
     return integrator.symmetry or "translations"
 

@@ -13,9 +13,13 @@ from noslip.errors import first_line
 
 def reduce(
     system: options.SystemName,
-    group: Annotated[str, typer.Option(help="translations or planar (rigid motions of x, y, angle).")] = (
-        "translations"
-    ),
+    group: Annotated[
+        str,
+        typer.Option(
+            help="translations, planar (rigid motions of x, y, angle) or rotations; of other coordinates "
+            "than the fibre: 'translations(y, phi)'; 'planar(x, y, theta) * translations(z)'."
+        ),
+    ] = "translations",
     set_: options.Parameters = None,
     q0: Annotated[str | None, typer.Option(help="Where to look, a,b,c.")] = None,
     v0: Annotated[str | None, typer.Option(help="The velocity there, a,b,c.")] = None,
@@ -27,12 +31,9 @@ def reduce(
 
         from noslip.errors import NotHamiltonizable
         from noslip.geometry.chaplygin import reduction
-        from noslip.geometry.groups import GROUPS
         from noslip.geometry.hamiltonization import hamiltonize
         from noslip.systems import open_source
 
-        if group not in GROUPS:
-            raise ValueError(f"--group must be one of {', '.join(GROUPS)}, but '{group}' was provided")
         source = open_source(system)
         arguments = source.arguments(options.pairs("--set", set_))
         model = source.build(arguments)
@@ -45,7 +46,7 @@ def reduce(
 
         rows = [
             ("base coordinates r", ", ".join(reduced.base)),
-            ("group", f"{group} of {', '.join(reduced.group.fibre)}"),
+            ("group", f"{reduced.group.name} of {', '.join(reduced.group.fibre)}"),
             ("connection A, xi = -A rdot", numbers(reduced.connection(r))),
             ("metric G of l_c", numbers(reduced.metric(r))),
             ("reaction F, FBO (5)", numbers(reduced.reaction(r, w))),

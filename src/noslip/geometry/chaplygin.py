@@ -25,7 +25,7 @@ import numpy as np
 from jax import Array
 
 from noslip.engine.backends.numpy_rows import evaluate_anyhow
-from noslip.geometry.groups import GROUPS, Group, Translations
+from noslip.geometry.groups import Group, Translations, broken_axiom, make
 from noslip.numerics.linear import solve, spd_solve
 from noslip.numerics.tracing import is_traced
 from noslip.system import System
@@ -164,9 +164,9 @@ class Reduction:
         return self.joined(w, self.group.body_fields(q[self.fibre_index]) @ xi)
 
 
-def make_group(system: System, name: str = "translations") -> Group:
-    """The group on the system's `fibre`, or on its last m coordinates."""
-    return GROUPS[name](system.fibre or system.coordinates[-system.m :])
+def make_group(system: System, group: Group | str = "translations") -> Group:
+    """The group, on the system's `fibre` or its last m coordinates where it names none."""
+    return make(group, system.fibre or system.coordinates[-system.m :])
 
 
 def reduction(
@@ -174,9 +174,9 @@ def reduction(
 ) -> Reduction:
     """The reduction of a Chaplygin system; refused with the condition that fails at or around the point `at`,
     or without one at a few points of [-1, 1]^n."""
-    group = make_group(system, group) if isinstance(group, str) else group
+    group = make_group(system, group)
     if reason := refusal(system, group, at):
-        raise ValueError(f"this is no Chaplygin system under {_action(group)}: {reason}")
+        raise ValueError(f"this is no Chaplygin system under {group.action}: {reason}")
     return Reduction(system, group)
 
 
@@ -198,8 +198,10 @@ def refusal(
             f"the group must have as many directions as there are constraints, but it has "
             f"{group.dimension} and the system has {system.m}"
         )
-    if group.dimension != len(group.fibre):
-        return f"the planar group needs a fibre (x, y, angle), but {group.fibre} was provided"
+    if reason := broken_axiom(group):
+        return reason
+    if unknown := [name for name in group.fibre if name not in system.coordinates]:
+        return f"the group must act on coordinates among {system.coordinates}, but {unknown} was provided"
     return None if is_traced(system) else _broken_condition(system, group, at, must_be_seen)
 
 
@@ -279,10 +281,6 @@ def _defects(group: Group, system: System, q: Array, v: Array, g: Array) -> dict
         "force": jnp.sqrt(jnp.sum((pulled - f) ** 2) / (jnp.sum(f**2) + 1e-300)),
         "vertical": vertical,
     }
-
-
-def _action(group: Group) -> str:
-    return f"{'translations' if group.name == 'translations' else 'planar motions'} of {group.fibre}"
 
 
 def rounded(x: np.ndarray) -> list[float]:

@@ -90,7 +90,7 @@ class Hamiltonization:
         q = self.reduced.at(r)
         return self.reduced.system.energy(q, self.reduced.lift(q, w))
 
-    def poincare_lagrangian(self, start: Array, r: Array, w: Array, energy: Array) -> Array:
+    def poincare_lagrangian(self, start: Array, r: Array, w: Array, energy: Array | float) -> Array:
         """f (l_c + E), (44)."""
         return self.multiplier(start, r) * (self.reduced.constrained_lagrangian(r, w) + energy)
 

@@ -27,6 +27,7 @@ from noslip.numerics.sums import Sum
 if TYPE_CHECKING:
     import numpy as np
 
+    from noslip.geometry.groups import Group
     from noslip.system import System
 
 __all__ = [
@@ -54,6 +55,7 @@ VOCABULARY: Mapping[str, str] = {
     "reversible": "self-adjoint: a step of -h undoes a step of h, on the whole state of the method",
     "symplectic_reduced": "the symplectic form of the reduced phase space",
     "momentum_equation": "the discrete nonholonomic momentum equation of the method's own L_d",
+    "momentum_map": "the discrete momentum map FBO (12) of symmetries that are left after reduction",
 }
 
 
@@ -261,9 +263,9 @@ class Integrator:
         return False
 
     @property
-    def symmetry(self) -> str | None:
-        """The group (a name of `geometry.groups`) by which a method on the base M = Q/G of a Chaplygin system
-        divides; None for a method on Q. It is judged on such systems, while (r, g) are coordinates there."""
+    def symmetry(self) -> str | Group | None:
+        """The group of `geometry.groups`, or its text, by which a method on the base M = Q/G of a Chaplygin
+        system divides; None for one on Q. It is judged on such systems, while (r, g) are coordinates."""
         return None
 
     @property

@@ -9,8 +9,9 @@ down the slope; coordinates x, y, theta (heading), phi (rotation about the axle)
 The heading turns at a constant rate, and (m r^2 + I) phiddot = m g r sin(alpha) cos(theta), so that
 thetadot phidot - kappa sin(theta) with kappa = m g r sin(alpha) / (m r^2 + I) is a first integral too. The
 motion is that of a knife edge under the weaker slope r kappa, and as elementary. The potential is not
-invariant along the fibre (x, y), so the system is not Chaplygin. It tells methods apart that agree on
-simpler examples: the mass matrix is constant, but the one-forms are not affine in q.
+invariant along the fibre (x, y), but along (y, phi): with that fibre, `group="translations(y, phi)"`, the
+system is Chaplygin while cos(theta) is not 0, with the multiplier cos(theta). It tells methods apart that
+agree on simpler examples: the mass matrix is constant, but the one-forms are not affine in q.
 """
 
 from __future__ import annotations

@@ -180,8 +180,8 @@ def check_absent_promises(integrator: Integrator, cases: Iterable[Case]) -> None
     """Every word that is not in `preserves` is visibly broken on at least one of the systems."""
     cases = [case for case in cases if integrator.applies_to(case.system) is None]
     runs = [_run(integrator, case, STEPS) for case in cases]
-    # a Jacobian of every step: asked of the methods on M, of the others where there is time for it
-    unasked = set() if integrator.symmetry else {"symplectic_reduced"}
+    # of the reduced phase space: asked of the methods on M, of the others where there is time for it
+    unasked = set() if integrator.symmetry else {"symplectic_reduced", "momentum_map"}
     if not integrator.defines("discrete_lagrangian"):  # nothing that the equation could be about
         unasked |= {"momentum_equation"}
     for word in sorted(set(VOCABULARY) - unasked - integrator.preserves):
@@ -209,6 +209,9 @@ def defect(word: str, integrator: Integrator, case: Case, run: Trajectory) -> fl
     if word == "momentum_equation":
         found = diagnostics.nonholonomic_momentum(case.system, integrator, run)
         return None if found is None else float(np.max(np.abs(found.defect)))
+    if word == "momentum_map":
+        kept = diagnostics.momentum_map(case.system, integrator, run)
+        return None if kept is None else float(np.max(np.abs(kept.defect)))
     start = case.q0, case.v0
     if word == "symplectic_reduced":
         return diagnostics.symplecticity_defect(case.system, integrator, *start, step_size=STEP)

@@ -9,6 +9,7 @@ from noslip.integrators.base import CanonicalChart, Integrator, Observation
 if TYPE_CHECKING:
     import numpy as np
 
+    from noslip.geometry.groups import Group
     from noslip.system import System
 
 
@@ -30,7 +31,7 @@ class BuiltOn(Integrator):
         return self.base.remembers_start
 
     @property
-    def symmetry(self) -> str | None:
+    def symmetry(self) -> str | Group | None:
         return self.base.symmetry
 
     @property

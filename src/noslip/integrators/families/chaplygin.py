@@ -22,7 +22,7 @@ from jax import Array
 
 from noslip.geometry import chaplygin, hamiltonization
 from noslip.geometry.chaplygin import Reduction, make_group
-from noslip.geometry.groups import GROUPS
+from noslip.geometry.groups import Group, spelled
 from noslip.geometry.hamiltonization import Hamiltonization
 from noslip.integrators.base import (
     Integrator,
@@ -66,19 +66,19 @@ class OnBase(Integrator):
 
     epsilon: float = 0.5
     start: str = "legendre"
-    group: str = "translations"
+    group: str | Group = "translations"
 
     def __post_init__(self) -> None:
         require_interval("epsilon", self.epsilon, 0.0, 1.0)
         require_one_of("start", self.start, STARTS)
-        require_one_of("group", self.group, tuple(GROUPS))
+        object.__setattr__(self, "group", spelled(self.group))
 
     @property
     def remembers_start(self) -> bool:
         return True
 
     @property
-    def symmetry(self) -> str:
+    def symmetry(self) -> str | Group:
         return self.group
 
     @property
@@ -97,7 +97,7 @@ class OnBase(Integrator):
         return self._refusal(system, q)
 
     def _refusal(self, system: System, at: np.ndarray | None) -> str | None:
-        def under(group: str) -> str | None:
+        def under(group: str | Group) -> str | None:
             return chaplygin.refusal(system, make_group(system, group), at, must_be_seen=at is not None)
 
         reason = under(self.group)
@@ -186,7 +186,7 @@ class OnHamiltonizedBase(OnBase):
 
     @property
     def preserves(self) -> frozenset[str]:
-        return super().preserves | {"symplectic_reduced"}
+        return super().preserves | {"symplectic_reduced", "momentum_map"}
 
     @property
     def canonical(self) -> MomentumChart:
