@@ -22,6 +22,12 @@ from noslip.analysis.reduced import (
     symplecticity_defect,
 )
 from noslip.analysis.reversibility import reversibility_defect
+from noslip.analysis.symplectic_evolution import (
+    SymplecticEvolution,
+    reduced_symplectic_evolution,
+    symplectic_evolution,
+)
+from noslip.analysis.time_estimate import two_order_estimate
 from noslip.analysis.time_transformation import TimeErrors, time_errors
 
 __all__ = [
@@ -29,6 +35,7 @@ __all__ = [
     "MeasuredOrder",
     "MomentumMap",
     "NonholonomicMomentum",
+    "SymplecticEvolution",
     "TimeErrors",
     "constraint_error",
     "deformed_constraint_error",
@@ -45,7 +52,10 @@ __all__ = [
     "multiplier_along",
     "nonholonomic_momentum",
     "poincare_energy",
+    "reduced_symplectic_evolution",
     "reversibility_defect",
+    "symplectic_evolution",
     "symplecticity_defect",
     "time_errors",
+    "two_order_estimate",
 ]

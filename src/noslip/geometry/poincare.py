@@ -31,7 +31,7 @@ class PoincareSystem:
 
     made: Hamiltonization
     start: Array
-    energy: Array | float
+    energy: Array
 
     def hamiltonian(self, r: Array, P: Array) -> Array:
         """Hp(r, P)."""
