@@ -36,13 +36,32 @@ CASES = [
     pytest.param(chaplygin_sleigh, DiscreteLagrangeDAlembert(), id="two-point-sleigh"),
 ]
 MORE = [
-    pytest.param(two_quadratic_constraints, GeometricNonholonomic(), id="reflection-two-constraints"),
-    pytest.param(chaplygin_sleigh, GeometricNonholonomic(alpha=0.3), id="reflection-order-1"),
-    pytest.param(chaplygin_sleigh, DiscreteLagrangeDAlembert(0.3, symmetrized=True), id="symmetrized"),
-    pytest.param(appell_hamel, DiscreteLagrangeDAlembert(), id="two-point-nonlinear"),
-    pytest.param(turntable_ball, GeometricNonholonomic(), id="reflection-affine"),
-    pytest.param(nonholonomic_particle, RungeKutta4(), id="off-D-order-4"),
-    pytest.param(chaplygin_sleigh, GeneratingFunction(0.2), id="off-D-order-1"),
+    pytest.param(
+        two_quadratic_constraints,
+        GeometricNonholonomic(),
+        id="reflection-two-constraints",
+        marks=pytest.mark.all_pairs,
+    ),
+    pytest.param(
+        chaplygin_sleigh,
+        GeometricNonholonomic(alpha=0.3),
+        id="reflection-order-1",
+        marks=pytest.mark.all_pairs,
+    ),
+    pytest.param(
+        chaplygin_sleigh,
+        DiscreteLagrangeDAlembert(0.3, symmetrized=True),
+        id="symmetrized",
+        marks=pytest.mark.all_pairs,
+    ),
+    pytest.param(
+        appell_hamel, DiscreteLagrangeDAlembert(), id="two-point-nonlinear", marks=pytest.mark.all_pairs
+    ),
+    pytest.param(
+        turntable_ball, GeometricNonholonomic(), id="reflection-affine", marks=pytest.mark.all_pairs
+    ),
+    pytest.param(nonholonomic_particle, RungeKutta4(), id="off-D-order-4", marks=pytest.mark.all_pairs),
+    pytest.param(chaplygin_sleigh, GeneratingFunction(0.2), id="off-D-order-1", marks=pytest.mark.all_pairs),
 ]
 VARIANTS = [method for cls in discover().values() for method in cls.variants()]
 
@@ -200,7 +219,7 @@ def test_the_motion_itself_needs_no_perturbation():
     assert_allclose(e.G(1.4, z), e.exact_flow(0.4 * EPS, e.exact_flow(EPS, z)), rtol=0, atol=1e-14)
 
 
-@pytest.mark.slow
+@pytest.mark.all_pairs
 @pytest.mark.parametrize("method", VARIANTS, ids=repr)
 def test_every_method_of_the_package_is_a_map_where_it_is_embedded(method):
     """The second and third steps of a run are steps from what the first one reaches."""

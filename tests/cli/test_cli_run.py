@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -107,39 +106,6 @@ def test_version_and_help() -> None:
     assert "rerun" in call("--help").output
     for command in ("systems", "integrators", "run", "rerun", "ensemble", "reduce", "scoreboard", "bench"):
         assert call(command, "--help").exit_code == 0
-
-
-def test_reduce_tells_group_metric_and_multiplier() -> None:
-    result = call("reduce", "two_wheeled_robot", "--group", "planar")
-    assert result.exit_code == 0, result.output
-    assert "planar of x, y, theta" in result.output
-    assert "f after a turn of psi_left" in result.output
-    assert "multiplied by 1.45652" in result.output
-    assert "no: the integrability defect" in call("reduce", "chaplygin_sleigh").output
-    refused = call("reduce", "two_wheeled_robot")
-    assert refused.exit_code == 2
-    assert "no Chaplygin system under translations" in refused.stderr
-    assert (
-        "a group must be one of translations, planar, rotations, or like"
-        in call("reduce", "fbo_particle", "--group", "so3").stderr
-    )
-
-
-def test_scoreboard_measures_the_methods_that_were_asked_for() -> None:
-    result = call("scoreboard", "--system", "gearbox", "-i", "RungeKutta4", "--steps", "50")
-    assert result.exit_code == 0, result.output
-    assert "| `RungeKutta4()` |" in result.output
-    assert "did you mean 'gearbox'" in call("scoreboard", "--system", "gearbx").stderr
-
-
-def test_scoreboard_says_what_kind_of_motion_it_is_and_writes_the_numbers() -> None:
-    more = ("--also", "SemiImplicitDLA", "--json", "scores.json")
-    result = call("scoreboard", "--system", "gearbox", "-i", "RungeKutta4", "--steps", "50", *more)
-    assert result.exit_code == 0, result.output
-    assert "Integrable and not reversible" in result.output
-    written = json.loads(Path("scores.json").read_text())
-    assert [row["method"] for row in written["rows"]] == ["RungeKutta4()", "SemiImplicitDLA()"]
-    assert written["steps"] == 50
 
 
 def test_no_command_shows_the_help() -> None:
