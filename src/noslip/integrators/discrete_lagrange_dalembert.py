@@ -65,7 +65,7 @@ class DiscreteLagrangeDAlembert(MapMethod):
         else:
             fraction = self.map.fraction(q)
             w = v - (1 - fraction) * h * system.acceleration(q, v, t)
-            _, p = self.map.momenta(system, q - h * w, w, h, t)
+            _, p = self.map.momenta(system, q - h * w, w, h, t - h)
         return TwoPointState(Sum.start(t), Sum.start(q), p, v, lam, t)
 
     def in_mid_run(self, system: System, q: Array, v: Array, t: Array, h: Array) -> TwoPointState:
