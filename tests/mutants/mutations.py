@@ -140,8 +140,8 @@ OF_METHODS = [
     _of(
         INTEGRATORS,
         "projected",
-        "both = state.normals + B",
-        "both = state.normals - B",
+        "+ x.mu @ B",
+        "- x.mu @ B",
         claims("Projected and sleigh"),
     ),
     _of(INTEGRATORS, "reduced_dla", "connection(r + d).T", "connection(r).T", claims("ReducedDLA and group")),
@@ -234,7 +234,7 @@ OF_THE_GEOMETRY = [
         "by_w - h * (f - by_q), by_w",
         "geometry/test_finite_difference_map.py",
     ),
-    _of(GEOMETRY, "frames", "x - c * u, y - c * w", "x - c * u, y + c * w", "geometry/test_frames.py"),
+    _of(GEOMETRY, "frames", "x - c * u, y - c * w", "x + c * u, y - c * w", "geometry/test_frames.py"),
     _of(
         GEOMETRY,
         "groups",

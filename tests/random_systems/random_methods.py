@@ -115,7 +115,14 @@ METHODS: dict[str, Callable[[Rng], Integrator]] = {
 }
 """By name, since what a parameter may be is nowhere written; a test sees that none is missing."""
 
-HEAVY = {"Composition": 4, "EnergyCollocation": 4, "Projected": 3, "ReferenceFlow": 4, "DiscreteGradient": 6}
+HEAVY = {
+    "Composition": 4,
+    "DiscreteGradient": 5,
+    "EnergyCollocation": 4,
+    "LobattoSpark": 5,
+    "Projected": 3,
+    "ReferenceFlow": 4,
+}
 """The largest n for methods that take long to compile, unless all sizes are asked for."""
 
 

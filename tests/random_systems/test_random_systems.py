@@ -9,15 +9,15 @@ from random_system import KINDS, Motion, Shape, as_system, random_coefficients, 
 from noslip import integrators
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
 
-FEW, SEVERAL = 3, 40
+QUICK, ALL = (10, 20, 25), range(2 * len(METHODS))
 
 
 @pytest.mark.parametrize(
-    "number", [pytest.param(i, marks=[pytest.mark.slow] if i >= FEW else []) for i in range(SEVERAL)]
+    "number", [*QUICK, *(pytest.param(i, marks=pytest.mark.slow) for i in ALL if i not in QUICK)]
 )
 def test_methods_keep_their_claims_on_random_systems(number):
     method, shape = group(0, number)
-    for one in range(2 if number < FEW else 6):
+    for one in range(3):
         found = complaints(draw(0, number, one, method, shape))
         assert not found, f"--seed 0 --group {number} --draw {one}: {method} on {shape}: {found}"
 
