@@ -72,7 +72,7 @@ def measured_order(
         local.append(_errors(run, 1, one))
         global_.append(_errors(run, -1, end))
         at = _reference_multipliers(system, q0, v0, t0, float(run.multiplier_t[1]) - t0)
-        dated.append(float(np.max(np.abs(run.multipliers[1] - at))))
+        dated.append(float(np.max(np.abs(run.multipliers[1] - at), initial=0.0)))
     local_errors, global_errors = np.array(local), np.array(global_)
     return MeasuredOrder(
         step_sizes=hs,
@@ -86,7 +86,7 @@ def measured_order(
 
 def _errors(run: Trajectory, row: int, reference: Trajectory) -> list[float]:
     pairs = ((run.q, reference.q), (run.v, reference.v), (run.multipliers, reference.multipliers))
-    return [float(np.max(np.abs(a[row] - b[-1]))) for a, b in pairs]
+    return [float(np.max(np.abs(a[row] - b[-1]), initial=0.0)) for a, b in pairs]
 
 
 def _reference_multipliers(system: System, q0: Any, v0: Any, t0: float, time: float) -> np.ndarray:

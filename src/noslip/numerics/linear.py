@@ -46,6 +46,8 @@ def value_and_jacobian(f: Callable[[Array], Array], x: Array) -> tuple[Array, Ar
 
 def _solve(a: Array, b: Array, spd: bool) -> Array:
     a, b = jnp.asarray(a, float), jnp.asarray(b, float)
+    if b.size == 0:  # no unknowns or no right sides
+        return b
     return small_solve_p.bind(a, b.reshape(len(b), -1), spd=spd).reshape(b.shape)
 
 

@@ -142,7 +142,7 @@ def _check_values(
             f"the constraint one-forms must have full rank {system.m}, but at q0 = {np.asarray(q)} "
             f"their singular values are {values}"
         )
-    residual, size = np.max(np.abs(phi)), np.linalg.norm(np.asarray(v))
+    residual, size = np.max(np.abs(phi), initial=0.0), np.linalg.norm(np.asarray(v))
     if not residual <= ADMISSIBLE * (1 + size):
         raise ValueError(
             f"`v0` must satisfy the constraint, but phi(q0, v0) = {phi} (at most "
@@ -226,7 +226,7 @@ def _small_singular_values(matrix: np.ndarray) -> np.ndarray:
     if not np.all(np.isfinite(matrix)):
         return np.full(min(matrix.shape), np.nan)
     values = np.linalg.svd(matrix, compute_uv=False)
-    return values if values[-1] <= 1e-12 * values[0] else values[:0]
+    return values if values.size and values[-1] <= 1e-12 * values[0] else values[:0]
 
 
 # ---- ensembles ----------------------------------------------------------------------------------------
@@ -279,7 +279,7 @@ def refuse_inadmissible(system: System, group: MemberGroup) -> None:
     values = [varying[name].reshape(members, -1) for name in names]
     phi = evaluate_anyhow(_phi_of_member, names, system, *rows, *values)
     allowed = ADMISSIBLE * (1 + np.linalg.norm(rows[1], axis=1))
-    worst = np.max(np.abs(phi), axis=1)
+    worst = np.max(np.abs(phi), axis=1, initial=0.0)
     if len(off := np.flatnonzero(~(worst <= allowed))):
         raise ValueError(
             f"`v0s` must satisfy the constraint, but {len(off)} of {members} members do not, first member "
