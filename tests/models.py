@@ -84,3 +84,23 @@ def kepler():
         first_integrals={"angular momentum": lambda q, v, p: p["m"] * q[0] ** 2 * v[1]},
     )
     return system, jnp.array([1.4, 2.0]), jnp.array([0.3, 0.7])
+
+
+def two_forms_lagrangian(q, v, p):
+    stretched = v * (1 + 0.3 * jnp.sin(jnp.roll(q, 1)))
+    return (
+        0.5 * jnp.dot(stretched, stretched) + 0.2 * v[0] * v[2] - p["k"] * (jnp.cos(q[0]) + 0.1 * q[3] ** 2)
+    )
+
+
+def two_one_forms(q, p):
+    return jnp.array([[jnp.sin(q[2]), -jnp.cos(q[2]), 0.1 * q[0], 0.3], [0.2 * q[3], 0.5, 1.0, q[1]]])
+
+
+def two_forms():
+    """Two linear constraints, a mass matrix neither constant nor diagonal, no frame; far from zero."""
+    system = System(
+        two_forms_lagrangian, one_forms=two_one_forms, coordinates=tuple("abcd"), parameters={"k": 0.7}
+    )
+    q = jnp.array([2.3, -1.7, 4.1, 1.2])
+    return system, q, system.project_velocity(q, [0.9, -0.4, 0.6, 1.1])
