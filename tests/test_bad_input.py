@@ -34,11 +34,10 @@ def run(particle, **changes):
 DEFINITIONS = {
     "`one_forms(q, p)` must have shape (m, 3), but (3,) was returned": {"one_forms": lambda q, p: q},
     "`lagrangian(q, v, p)` must have shape (), but (3,) was returned": {"lagrangian": lambda q, v, p: v},
-    "exactly one of `one_forms` and `constraint` must be given, but neither was": {"one_forms": None},
-    "exactly one of `one_forms` and `constraint` must be given, but both were": {
+    "at most one of `one_forms` and `constraint` must be given, but both were": {
         "constraint": lambda q, v, p: v[:1]
     },
-    "the number of constraints must be from 1 to 2, but 3 were given": {"one_forms": lambda q, p: jnp.eye(3)},
+    "the number of constraints must be from 0 to 2, but 3 were given": {"one_forms": lambda q, p: jnp.eye(3)},
     "`drift(q, p)` must have shape (1,), but (3,) was returned": {"drift": lambda q, p: q},
     "`force(q, v, t, p)` must have shape (3,), but () was returned": {"force": lambda q, v, t, p: t},
     "`frame(q, p)` must have shape (3, 2), but (3, 3) was returned": {"frame": lambda q, p: jnp.eye(3)},

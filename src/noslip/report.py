@@ -108,7 +108,7 @@ def _system_rows(run: Trajectory, system: System | None) -> Iterable[tuple[str, 
     angles = dict.fromkeys(info.angles, " (angle)")
     yield "coordinates", ", ".join(name + angles.get(name, "") for name in info.coordinates)
     if system is not None:
-        yield "constraints", f"{system.m}, {system.kind}"
+        yield "constraints", f"{system.m}, {system.kind}" if system.m else "none"
     yield "parameters", ", ".join(f"{k} = {v}" for k, v in info.parameters.items()) or "none"
     yield "initial position", ", ".join(f"{x:.6g}" for x in run.q0)
     yield "initial velocity", ", ".join(f"{x:.6g}" for x in run.v0)
@@ -131,8 +131,11 @@ def _equations(run: Trajectory, system: System | None) -> str:
     if found is None:
         return "<p>The functions of this system are too long, or use operations without a formula.</p>"
     lines = [f'<p class="equation">{equation_svg(line)}</p>' for line in found.latex()]
-    motion = r"\frac{d}{dt}\frac{\partial L}{\partial v} - \frac{\partial L}{\partial q} = \mu^T \lambda + F"
-    lines += ["<p>The motion obeys, with the reaction along the constraint forms,</p>"]
+    right, with_reaction = "F", ""
+    if system.m:
+        right, with_reaction = r"\mu^T \lambda + F", ", with the reaction along the constraint forms"
+    motion = r"\frac{d}{dt}\frac{\partial L}{\partial v} - \frac{\partial L}{\partial q} = " + right
+    lines += [f"<p>The motion obeys{with_reaction},</p>"]
     lines += [f'<p class="equation">{equation_svg(motion)}</p>']
     return "\n".join(lines)
 
@@ -165,8 +168,14 @@ def _kept(
         yield row("energy", "energy", change, " of |T| + |V|")
     else:
         yield "energy", "-", f"{change:.1e} of |T| + |V|", "changes: forces, or constraints that do work"
-    yield row("constraint phi(q, v) = 0", "constraint", constraint_error(run), "")
-    if method is not None and system is not None and "deformed_constraint" in preserves:
+    if run.multipliers.shape[1]:
+        yield row("constraint phi(q, v) = 0", "constraint", constraint_error(run), "")
+    if (
+        run.multipliers.shape[1]
+        and method is not None
+        and system is not None
+        and "deformed_constraint" in preserves
+    ):
         size = deformed_constraint_error(system, method, run)
         yield row("deformed constraint, JS (88)", "deformed_constraint", size, "")
     for name, error in first_integral_errors(run).items():

@@ -90,7 +90,7 @@ def test_a_failed_step_is_reported_alike(every):
     for field in ("status", "failed_step", "steps"):
         np.testing.assert_array_equal(getattr(runs[0].report, field), getattr(runs[1].report, field))
     np.testing.assert_array_equal(runs[0].t, runs[1].t)
-    with pytest.raises(SolveFailed, match="step 2 of 50.*the energy, which the motion conserves, has grown"):
+    with pytest.raises(SolveFailed, match=r"step 2 of 50.*the energy, which the motion conserves, has grown"):
         simulate(system, SemiImplicitDLA(), q0, v0, step_size=3.0, steps=50, backend="native")
 
 

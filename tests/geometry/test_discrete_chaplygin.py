@@ -1,5 +1,7 @@
 """PP section 3 in base and fibre coordinates: (3.2), proposition 3.1, the induced Lagrangian, theorem 3.2."""
 
+import functools
+
 import jax
 import jax.flatten_util
 import jax.numpy as jnp
@@ -7,11 +9,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from models import OF_EVERY_KIND, five
-from noslip import System
+from models import OF_EVERY_KIND, five, two_forms
+from noslip import System, simulate
 from noslip.geometry.discrete_chaplygin import DiscreteChaplygin, discretize
-from noslip.geometry.splitting import splitting
+from noslip.geometry.finite_difference_map import RhoBeta
+from noslip.geometry.splitting import splitting, system_from_splitting
 from noslip.integrators.lagrange_dalembert_chaplygin import LagrangeDAlembertChaplygin
+from noslip.integrators.reference_flow import ReferenceFlow
 from noslip.systems import (
     nonholonomic_particle,
 )
@@ -171,3 +175,63 @@ def test_what_has_no_place_in_the_discrete_equations_is_refused():
     discrete = discretize(splitting(nonholonomic_particle.system(), q, v), H)
     with pytest.raises(ValueError, match="`pair` must be 'previous' or 'next', but 'both' was provided"):
         discrete.equations(q, q + H * v, q + 2 * H * v, "both")
+
+
+# ---- any L_d, and back from discrete to differential constraints ----------------------------------------
+@functools.cache
+def of_the_midpoint():
+    system, q, v = two_forms()
+    split = splitting(system, q, v)
+    return system, split, discretize(split, H, RhoBeta(0.5)), q, v
+
+
+def test_l_d_and_c_of_a_finite_difference_map():
+    """phi o rho vanishes on the pairs, and with its multipliers (3.2) is the discrete principle JS (59)."""
+    system, split, discrete, q, v = of_the_midpoint()
+    x = jax.jit(discrete.point)(q, (q + H * v)[split.base_index])
+    assert_allclose(RhoBeta(0.5).discrete_constraint(system, q, x, H), 0, rtol=0, atol=1e-13)
+    assert np.max(np.abs(system.phi(q, (x - q) / H))) > 1e-4  # that of (3.1) does not
+    after = jax.jit(discrete.next_point)(q, x)
+    EL, c = jax.jit(lambda *z: (discrete.euler_lagrange(*z), discrete.slope(*z)))(q, x, after)
+    assert_allclose(EL[split.base_index] + c.T @ EL[split.fibre_index], 0, rtol=0, atol=1e-11)
+    assert np.max(np.abs(EL)) > 1e-4
+
+
+@pytest.mark.slow
+def test_with_the_midpoint_rule_the_points_are_of_first_order_still():
+    """The slope at one of the pairs is not that at the node between them."""
+    system, q, v = two_forms()
+    split, errors = splitting(system, q, v), []
+    for steps in (20, 40):
+        h = 0.5 / steps
+        discrete = discretize(split, h, RhoBeta(0.5))
+        run = simulate(system, ReferenceFlow(), q, v, step_size=h, steps=steps)
+        x1 = discrete.point(q, jnp.asarray(run.q[1])[split.base_index])
+        errors.append(np.max(np.abs(discrete.sequence(q, x1, steps)[-1] - run.q[-1])))
+    assert np.log2(errors[0] / errors[1]) == pytest.approx(1, abs=0.2)
+
+
+def test_discrete_constraints_give_back_the_differential_ones(case):
+    """PP before (3.1): (C - x^u) / h is the C~ of which (3.1) is made."""
+    _, split, discrete, (q, x, _) = case
+    back = discrete.differential_constraint(H)
+    y = (x - q)[split.base_index] / H
+    assert_allclose(back(q, y), split.C(q, y), rtol=0, atol=1e-12)
+
+
+def test_differential_constraints_of_another_map_make_a_system_of_their_own():
+    """From the midpoint rule they differ from those of the system by O(h), and are nonlinear."""
+    system, split, discrete, q, v = of_the_midpoint()
+    back = discrete.differential_constraint(H)
+    made = system_from_splitting(
+        system.lagrangian,
+        lambda q, y, p: back(q, y),
+        coordinates=system.coordinates,
+        fibre=split.fibre,
+        parameters=system.parameters,
+    )
+    y = v[split.base_index]
+    assert made.kind == "nonlinear"
+    w = split.join(back(q, y), y)
+    assert_allclose(made.phi(q, w), 0, rtol=0, atol=1e-13)
+    assert 1e-4 < np.max(np.abs(back(q, y) - split.C(q, y))) < H

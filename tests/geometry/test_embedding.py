@@ -9,9 +9,13 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.integrate import solve_ivp
 
+from models import double_pendulum, two_forms
 from noslip import System, simulate
 from noslip.analysis.embedding import Embedding, perturbed_dae
+from noslip.integrators.discrete_lagrange_dalembert import DiscreteLagrangeDAlembert
 from noslip.integrators.families.states import Unknown
+from noslip.integrators.generating_function import GeneratingFunction
+from noslip.integrators.geometric_nonholonomic import GeometricNonholonomic
 from noslip.integrators.reference_flow import ReferenceFlow
 from noslip.integrators.runge_kutta4 import RungeKutta4
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
@@ -192,7 +196,37 @@ def test_what_cannot_be_embedded_is_refused(particle, particle_state):
     with pytest.raises(ValueError, match="its force depends on time"):
         Embedding(pushed, VelocityNonholonomic(), step_size=EPS, near=particle_state)
     made = Embedding(system, VelocityNonholonomic(), step_size=EPS)
-    with pytest.raises(ValueError, match="`tau` must be >= 0, but -1"):
-        made.G(-1.0, made.coordinates(*near))
     with pytest.raises(ValueError, match="try a smaller step_size"):
         Embedding(system, VelocityNonholonomic(), step_size=80.0).g(0.5, made.coordinates(*near))
+
+
+BACK = [
+    pytest.param(double_pendulum, RungeKutta4(), id="no-constraints"),
+    pytest.param(double_pendulum, GeneratingFunction(alpha=0.2), id="no-constraints-implicit"),
+    pytest.param(two_forms, VelocityNonholonomic(), id="two-constraints"),
+    pytest.param(two_forms, DiscreteLagrangeDAlembert(), id="two-points"),
+    pytest.param(two_forms, GeometricNonholonomic(), id="reflection"),
+]
+
+
+@pytest.mark.parametrize(("make", "method"), BACK)
+def test_proposition_4_1_backwards_in_time(make, method):
+    """tau < 0: G goes back through the method's own steps, (40) and (44) hold, and g is the slope of G."""
+    system, q, v = make()
+    e = Embedding(system, method, step_size=EPS, near=(q, v))
+    z = e.discrete_flow(e.coordinates(q, v))
+    before = e.G(-1.0, z)
+    assert_allclose(e.discrete_flow(before), e.space.turn * z, rtol=0, atol=1e-12)
+    assert np.max(np.abs(before - e.exact_flow(-EPS, z))) > 1e-9
+    tau = -1.3
+    here = e.G(tau, z)
+    assert_allclose(e.initial_value(tau, here), z, rtol=0, atol=1e-11)
+    later = e.discrete_flow(e.initial_value(tau + 1, here))
+    if e.period == 1:
+        assert_allclose(later, e.initial_value(tau, here), rtol=0, atol=1e-11)  # (44)
+    d = 1e-3
+    one, two = (e.G(tau + k * d, z) - e.G(tau - k * d, z) for k in (1, 2))
+    slope = (8 * one - two) / (12 * d * EPS)
+    field = e.vector_field(EPS * tau, here)
+    assert_allclose(field, slope, rtol=0, atol=1e-8)
+    assert np.max(np.abs(field - e.unperturbed(here))) > 1e-6

@@ -59,8 +59,8 @@ def first_integral_errors(run: Trajectory) -> dict[str, np.ndarray]:
 
 
 def constraint_error(run: Trajectory) -> float:
-    """The largest |phi(q, v)| of the run."""
-    return float(np.max(np.abs(run.constraint_residual)))
+    """The largest |phi(q, v)| of the run; 0 where there are no constraints."""
+    return float(np.max(np.abs(run.constraint_residual), initial=0.0))
 
 
 def deformed_constraint_error(system: System, integrator: Integrator, run: Trajectory) -> float:
@@ -69,7 +69,7 @@ def deformed_constraint_error(system: System, integrator: Integrator, run: Traje
     bound, h = system.with_parameters(run.info.parameters), run.info.step_size
     q = wrapped(run)[1:]
     values = jax.vmap(lambda q, v: integrator.deformed_constraint(bound, q, v, h))(q, run.v[1:])
-    return float(np.max(np.abs(values)))
+    return float(np.max(np.abs(values), initial=0.0))
 
 
 def energy_balance(system: System, run: Trajectory) -> np.ndarray:

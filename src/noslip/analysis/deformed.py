@@ -38,8 +38,9 @@ class _DeformedConstraint:
     def __call__(self, q: Array, v: Array, p: Parameters) -> Array:
         if self.constraint is not None:
             phi = jnp.asarray(self.constraint(q, v, p))
+        elif self.one_forms is None:
+            return jnp.zeros(0)
         else:
-            assert self.one_forms is not None
             phi = jnp.asarray(self.one_forms(q, p)) @ v
             phi = phi if self.drift is None else phi + jnp.asarray(self.drift(q, p))
         return phi + p["delta"] * jnp.reshape(self.g(q, v, p), phi.shape)

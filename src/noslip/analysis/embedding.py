@@ -4,13 +4,15 @@ In D-adapted coordinates z = (q, v_a) let f be the vector field of the motion, F
 length eps of an integrator of order p. With the cut-offs chi_0, chi_1, for 0 <= tau <= 1,
 
     G(tau, y) = chi_0(tau) F(eps tau, y) + chi_1(tau) F(eps tau - eps, Phi(y))          (41)
-    G(tau + k, y) = G(tau, Phi^k(y))                                                    (40)
+    G(tau + k, y) = G(tau, Phi^k(y)),      k = ..., -1, 0, 1, ...                       (40)
     y(tau, z):    z = G(tau, y)                                                         (43)
     g(tau, z) = eps^-p (-f(z) + (1/eps) dG/dtau (tau, y(tau, z)))                       (42)
     dz/dt = f(z) + eps^p g(t/eps, z)                                                    (38), (45)
 
 and g has period 1 in tau, stays bounded as eps -> 0, and the last equation takes z to Phi(z) in time eps,
-JS corollary 4.1. With F0 = F(eps tau, y) and F1 = F(eps tau - eps, Phi(y)), which differ by O(eps^{p+1}),
+JS corollary 4.1. JS write the case tau >= 0; for tau < 0 the same formula has the inverse of Phi, which is
+y(1, .), and then (44), Phi(y(tau + 1, z)) = y(tau, z), holds for all tau.
+With F0 = F(eps tau, y) and F1 = F(eps tau - eps, Phi(y)), which differ by O(eps^{p+1}),
 
     eps^p g = -chi_0'(tau) (F1 - F0) / eps + chi_0 (f(F0) - f(z)) + chi_1 (f(F1) - f(z)),
 
@@ -159,14 +161,14 @@ class Embedding:
 
     # ---- the embedding ----------------------------------------------------------------------------
     def G(self, tau: Any, y: Any) -> Array:
-        """The evolution map from time 0 to time eps tau, tau >= 0, JS (40)-(41)."""
-        if not isinstance(tau, jax.core.Tracer) and np.any(np.asarray(tau) < 0):
-            raise ValueError(f"`tau` must be >= 0, but {tau!r} was provided")
+        """The evolution map from time 0 to time eps tau, forwards or backwards, JS (40)-(41)."""
         return _finite(_evolution(self, jnp.asarray(tau, dtype=float), jnp.asarray(y, dtype=float)))
 
     def initial_value(self, tau: Any, z: Any) -> Array:
-        """y(tau, z), 0 <= tau <= 1: where the motion that passes z at time eps tau began, JS (43)."""
-        return _finite(_initial_value(self, jnp.asarray(tau, dtype=float), jnp.asarray(z, dtype=float)))
+        """y(tau, z): where the motion that passes z at time eps tau is at time 0, JS (43)."""
+        return _finite(
+            _initial_value_at_any(self, jnp.asarray(tau, dtype=float), jnp.asarray(z, dtype=float))
+        )
 
     def g(self, tau: Any, z: Any) -> Array:
         """The perturbation g(eps, tau, z), periodic in tau, JS (42)."""
@@ -303,9 +305,32 @@ def _ends(e: Embedding, tau: Array, y: Array) -> tuple[Array, Array]:
 @jax.jit
 def _evolution(e: Embedding, tau: Array, y: Array) -> Array:
     whole = jnp.floor(tau)
-    y = lax.fori_loop(0, whole.astype(int), lambda _, y: _discrete_flow(e, y), y)
+    y = _iterate(e, whole, y)
     F0, F1 = _ends(e, tau - whole, y)
     return _turned(e, whole, F0 + chi_1(tau - whole) * (F1 - F0))
+
+
+def _iterate(e: Embedding, k: Array, y: Array) -> Array:
+    """Phi^k(y) for k of either sign."""
+    count = jnp.abs(k).astype(int)
+    return lax.cond(
+        k >= 0,
+        lambda y: lax.fori_loop(0, count, lambda _, y: _discrete_flow(e, y), y),
+        lambda y: lax.fori_loop(0, count, lambda _, y: _discrete_flow_back(e, y), y),
+        y,
+    )
+
+
+def _discrete_flow_back(e: Embedding, z: Array) -> Array:
+    """The y with Phi(y) = z."""
+    return _initial_value(e, jnp.ones(()), e.space.turn * z)
+
+
+@jax.jit
+def _initial_value_at_any(e: Embedding, tau: Array, z: Array) -> Array:
+    whole = jnp.ceil(tau) - 1  # so that 0 < tau - whole <= 1, and y(1, z) is Newton's
+    whole = jnp.where(tau == 0, 0.0, whole)
+    return _iterate(e, -whole, _initial_value(e, tau - whole, _turned(e, whole, z)))
 
 
 def _turned(e: Embedding, whole: Array, z: Array) -> Array:

@@ -96,7 +96,7 @@ def measured_order(
 
 def _errors(run: Trajectory, row: int, reference: Trajectory) -> list[float]:
     pairs = ((run.q, reference.q), (run.v, reference.v), (run.multipliers, reference.multipliers))
-    return [float(np.max(np.abs(a[row] - b[-1]))) for a, b in pairs]
+    return [float(np.max(np.abs(a[row] - b[-1]), initial=0.0)) for a, b in pairs]
 
 
 def _multiplier_errors(system: System, q0: Any, v0: Any, run: Trajectory, rows: int) -> np.ndarray:
@@ -113,7 +113,7 @@ def _multiplier_errors(system: System, q0: Any, v0: Any, run: Trajectory, rows: 
         h = run.info.step_size
         motion = simulate(system, ReferenceFlow(), q, v, step_size=h, steps=rows - 2, t0=first)
         exact.extend(motion.multipliers[1:])
-    return np.max(np.abs(run.multipliers[:rows] - np.array(exact)), axis=1)
+    return np.max(np.abs(run.multipliers[:rows] - np.array(exact)), axis=1, initial=0.0)
 
 
 def _reference(system: System, q0: Any, v0: Any, t0: float, time: float) -> Trajectory:

@@ -126,7 +126,7 @@ class WithReaction(PhaseSpace):
 
     def begin(self, z: Array) -> Any:
         state = super().begin(z)
-        return replace(state, lam=state.lam + z[-self.system.m :] / self.step_size)
+        return replace(state, lam=state.lam + z[z.size - self.system.m :] / self.step_size)
 
     def end(self, state: Any) -> Array:
         seen = self.integrator.observe(state)

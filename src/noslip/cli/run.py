@@ -95,7 +95,7 @@ def _show(result: Trajectory, model: System, seconds: float) -> None:
         ("steps", f"{int(np.sum(report.steps))} of {info.step_size:g}, {len(result.t)} saved"),
         ("time", f"{result.t[0]:g} to {result.t[-1]:g}"),
         ("energy error" if conserved else "energy change", f"{change:.1e} of |T| + |V|, at most"),
-        ("constraint residual", f"{constraint_error(result):.1e} at most"),
+        ("constraint residual", f"{constraint_error(result):.1e} at most" if model.m else "no constraints"),
     ]
     for name, values in result.first_integrals.items():
         moved = np.max(np.abs(values - values[0]))

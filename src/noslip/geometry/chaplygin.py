@@ -193,6 +193,8 @@ def refusal(
     caller looks again at a state."""
     if system.kind != "linear":
         return f"the constraints must be linear in the velocities, but they are {system.kind}"
+    if not system.m:
+        return "the base M = Q/G needs constraints that determine the group velocity, but there are none"
     if group.dimension != system.m:
         return (
             f"the group must have as many directions as there are constraints, but it has "

@@ -41,7 +41,7 @@ class AdaptedCoordinates:
     @property
     def fibre_index(self) -> np.ndarray:
         """Positions of the fibre coordinates."""
-        return np.array([self.system.index(name) for name in self.fibre])
+        return np.array([self.system.index(name) for name in self.fibre], dtype=int)
 
     @property
     def base_index(self) -> np.ndarray:
@@ -97,7 +97,7 @@ def adapted_coordinates(
         raise ValueError(f"`fibre` must name {system.m} coordinates, but {tuple(names)} was provided")
     coordinates = AdaptedCoordinates(system, tuple(names))
     values = np.linalg.svd(mu[:, coordinates.fibre_index], compute_uv=False)
-    if not values[-1] > 1e-10 * np.linalg.norm(mu):
+    if system.m and not values[-1] > 1e-10 * np.linalg.norm(mu):
         raise ValueError(
             f"the constraints must determine the velocities of the fibre {coordinates.fibre}, but at "
             f"q = {np.asarray(q)} their matrix has singular values {values}; name other coordinates"
@@ -107,5 +107,7 @@ def adapted_coordinates(
 
 def choose_fibre(system: System, mu: np.ndarray) -> tuple[str, ...]:
     """The m coordinates whose columns of mu are the most independent (QR with column pivoting)."""
+    if not system.m:
+        return ()
     _, _, order = qr(mu, mode="economic", pivoting=True)
     return tuple(system.coordinates[i] for i in sorted(order[: system.m]))

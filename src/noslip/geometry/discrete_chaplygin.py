@@ -19,6 +19,9 @@ and, for every L_d, C, and x_{i-1}, x_i, x_{i+1} that satisfy the constraint (PP
 
 whose last term vanishes for the slope at the previous pair. PP prints -c for c, without the part of the
 last term that then remains (errata, items 30 to 30b); `sign=-1` puts -c for c, to reproduce the paper only.
+L_d and C may be any: `discretize` makes both of a finite-difference map rho, L_d = h L o rho and C from
+phi o rho = 0; (3.1) is rho^0. Back from the discrete constraint, `differential_constraint` is the
+(C(x, x^ubar + h y) - x^u) / h of PP section 3, from which `splitting.system_from_splitting` makes a system.
 The integrator `LagrangeDAlembertChaplygin` gives the same sequences with multipliers instead of a fibre.
 """
 
@@ -34,6 +37,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from noslip.geometry.discrete_lagrangian import DiscreteLagrangian, root
+from noslip.geometry.finite_difference_map import FiniteDifferenceMap
 from noslip.geometry.splitting import Splitting
 from noslip.numerics.linear import solve
 
@@ -67,7 +72,7 @@ class DiscreteChaplygin:
 
     def euler_lagrange(self, before: Array, x: Array, after: Array) -> Array:
         """EL of PP (2.6), shape (n,)."""
-        return jax.grad(self.L_d, 0)(x, after) + jax.grad(self.L_d, 1)(before, x)
+        return DiscreteLagrangian(self.L_d).euler_lagrange(before, x, after)
 
     def equations(
         self, before: Array, x: Array, after: Array, pair: str = "previous", sign: float = 1.0
@@ -75,6 +80,14 @@ class DiscreteChaplygin:
         """EL_ubar + sign c EL_u, shape (n - m,); PP (3.2) for sign = 1 corrected, for -1 as printed."""
         EL, c = self.euler_lagrange(before, x, after), self.slope(before, x, after, pair)
         return EL[self.base_index] + sign * c.T @ EL[self.fibre_index]
+
+    def differential_constraint(self, h: float) -> Callable[[Array, Array], Array]:
+        """C~(x, y^ubar) = (C(x, x^ubar + h y^ubar) - x^u) / h, of shape (m,), PP before (3.1)."""
+
+        def C(x: Array, y: Array) -> Array:
+            return (self.C(x, x[self.base_index] + h * y) - x[self.fibre_index]) / h
+
+        return C
 
     def regularity_matrix(self, before: Array, x: Array, base: Array, sign: float = 1.0) -> Array:
         """Derivative of (3.2), slope at the previous pair, by x^ubar_{i+1}; PP proposition 3.1.
@@ -138,8 +151,11 @@ class DiscreteChaplygin:
         return out.at[self.fibre_index].set(slope)
 
 
-def discretize(splitting: Splitting, step_size: float) -> DiscreteChaplygin:
-    """L_d = h L(z_0, (z_1 - z_0) / h) and z_1^u = z_0^u + h C^u(z_0, (z_1 - z_0)^ubar / h), PP (3.1).
+def discretize(
+    splitting: Splitting, step_size: float, rho: FiniteDifferenceMap | None = None
+) -> DiscreteChaplygin:
+    """L_d = h L(z_0, (z_1 - z_0) / h) and z_1^u = z_0^u + h C^u(z_0, (z_1 - z_0)^ubar / h), PP (3.1);
+    with a finite-difference map L_d = h L o rho, and the z_1^u with phi(rho(z_0, z_1)) = 0.
 
     External forces have no place in L_d: a system with one is refused.
     """
@@ -152,9 +168,23 @@ def discretize(splitting: Splitting, step_size: float) -> DiscreteChaplygin:
     fibre, base = splitting.fibre_index, splitting.base_index
 
     def L_d(z0: Array, z1: Array) -> Array:
+        if rho is not None:
+            return rho.discrete_lagrangian(system, z0, z1, h)
         return h * system.lagrangian(z0, (z1 - z0) / h, system.parameters)
 
     def C(z0: Array, base1: Array) -> Array:
-        return z0[fibre] + h * splitting.C(z0, (base1 - z0[base]) / h)
+        straight = z0[fibre] + h * splitting.C(z0, (base1 - z0[base]) / h)
+        if rho is None:
+            return straight
+        return root(
+            lambda fibre1, at: _missed(splitting, rho, at[0], fibre1, at[1], h), straight, (z0, base1)
+        )
 
     return DiscreteChaplygin(L_d, C, fibre, base)
+
+
+def _missed(
+    splitting: Splitting, rho: FiniteDifferenceMap, z0: Array, fibre1: Array, base1: Array, h: float
+) -> Array:
+    """phi_d = phi o rho of a pair, JS proposition 5.2."""
+    return rho.discrete_constraint(splitting.system, z0, splitting.join(fibre1, base1), h)

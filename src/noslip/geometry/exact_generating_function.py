@@ -14,7 +14,13 @@ near pair. Then
     p0 = -D1 S^h - int_0^h F . dq/dq0 dt,      p1 = D2 S^h + int_0^h F . dq/dq1 dt                LMS (13)
 
 hold as they stand, where q(t; q0, q1) is that motion; pairs on the constraint have Psi(q0, p0) = 0, LMS (14);
-and consecutive pairs of one motion satisfy D2 S^h + D1 S^h + both integrals = 0, LMS (15).
+and consecutive pairs of one motion satisfy D2 S^h + D1 S^h + both integrals = 0, LMS (15). The pairs on the
+constraint are the exact discrete constraint distribution D_d^E of JS remark 5.4, a submanifold of Q x Q of
+dimension 2n - m: the zeros of `exact_discrete_constraint`.
+
+Without constraints and forces S^h generates the canonical flow, p0 = -D1 S^h and p1 = D2 S^h (LMS proposition
+1.2); it is the L_d that JS (56) approximates. `exact` and `approximate` are S^h and S_alpha^h with their
+forces as a `DiscreteLagrangian`, with maps, determinants (19) and compositions (20).
 
 The flow is one interval of Gauss collocation with 14 nodes, iterated to its end, which is exact to round-off
 for steps well below the time scale of the motion, and whose nodes give the integrals; derivatives are
@@ -32,6 +38,7 @@ import numpy as np
 from jax import Array, lax
 from numpy.polynomial import legendre
 
+from noslip.geometry.discrete_lagrangian import DiscreteLagrangian, root
 from noslip.numerics.linear import inverse, solve
 from noslip.numerics.pytrees import pytree
 from noslip.system import System
@@ -74,7 +81,7 @@ class Terms:
 
 def arc(system: System, q0: Any, v0: Any, h: float, t: float = 0.0) -> Arc:
     """The motion from (q0, v0) at time t over the time h; v0 need not satisfy the constraint."""
-    result = _arc(system, *_arrays(q0, v0, h, t))
+    result = arc_of(system, *_arrays(q0, v0, h, t))
     if not isinstance(result.change, jax.core.Tracer) and not float(result.change) <= REACHED:
         raise ValueError(
             f"`h` must be well below the time scale of the motion, but with h = {h} "
@@ -106,6 +113,51 @@ def generating_function(system: System, q0: Any, q1: Any, h: float, t: float = 0
     return arc(system, q0, initial_velocity(system, q0, q1, h, t), h, t).action
 
 
+def exact_discrete_constraint(system: System, q0: Any, q1: Any, h: Any, t: Any = 0.0) -> Array:
+    """phi(q0, v0) of the motion from q0 to q1: m functions whose zeros are D_d^E, JS remark 5.4; also the
+    phi^a(q0, q1, h) of LMS section 3. NaN where no motion is found near the straight one."""
+    q0, q1, h, t = _arrays(q0, q1, h, t)
+    return system.phi(q0, _joining(system, q0, q1, h, t))
+
+
+def exact(system: System, h: Any, t: Any = 0.0) -> DiscreteLagrangian:
+    """S^h with the integrals of LMS (13) as its one-form: alpha0 = -int F . dq/dq0, alpha1 likewise."""
+    h_, t_ = _arrays(h, t)
+
+    def made(q0: Array, q1: Array) -> Terms:
+        return _terms(system, q0, _joining(system, q0, q1, h_, t_), h_, t_)
+
+    @jax.custom_jvp
+    def S(q0: Array, q1: Array) -> Array:
+        return arc_of(system, q0, _joining(system, q0, q1, h_, t_), h_, t_).action
+
+    @S.defjvp
+    def _(at: tuple[Array, Array], d: tuple[Array, Array]) -> tuple[Array, Array]:  # spares half the work
+        found = made(*at)
+        return found.S, jnp.dot(found.D1, d[0]) + jnp.dot(found.D2, d[1])
+
+    if not system.m and system.force is None:
+        return DiscreteLagrangian(S)
+    return DiscreteLagrangian(S, lambda q0, q1: -made(q0, q1).force0, lambda q0, q1: -made(q0, q1).force1)
+
+
+def approximate(system: System, h: Any, alpha: float = 0.5, t: Any = 0.0) -> DiscreteLagrangian:
+    """S_alpha^h of LMS (25) with the forces of section 4: alpha0 = -(1 - alpha) h F, alpha1 = -alpha h F."""
+    h_, t_ = _arrays(h, t)
+
+    def node(q0: Array, q1: Array) -> tuple[Array, Array]:
+        return (1 - alpha) * q0 + alpha * q1, (q1 - q0) / h_
+
+    def F(q0: Array, q1: Array) -> Array:
+        return _force(system, *node(q0, q1), t_ + alpha * h_)
+
+    return DiscreteLagrangian(
+        lambda q0, q1: h_ * system.lagrangian(*node(q0, q1), system.parameters),
+        lambda q0, q1: -(1 - alpha) * h_ * F(q0, q1),
+        lambda q0, q1: -alpha * h_ * F(q0, q1),
+    )
+
+
 def approximate_constraint(system: System, q0: Any, q1: Any, h: float, alpha: float, t: float = 0.0) -> Array:
     """phi~(q0, q1, h) of LMS (18) for S_alpha^h: Psi at the momentum -D1 S - (1 - alpha) h F of the pair."""
     q0, q1, h_, t_ = _arrays(q0, q1, h, t)
@@ -116,7 +168,8 @@ def approximate_constraint(system: System, q0: Any, q1: Any, h: float, alpha: fl
 
 
 @jax.jit
-def _arc(system: System, q0: Array, v0: Array, h: Array, t: Array) -> Arc:
+def arc_of(system: System, q0: Array, v0: Array, h: Array, t: Array) -> Arc:
+    """`arc` of arrays, to be differentiated; how far the flow is known is in its `change`."""
     c, b, A = _gauss()
     times = t + h * c
 
@@ -140,9 +193,9 @@ def _arc(system: System, q0: Array, v0: Array, h: Array, t: Array) -> Arc:
 
 @jax.jit
 def _terms(system: System, q0: Array, v0: Array, h: Array, t: Array) -> Terms:
-    made = _arc(system, q0, v0, h, t)
+    made = arc_of(system, q0, v0, h, t)
     n = system.n
-    slopes = jax.jacfwd(lambda z: _arc(system, z[:n], z[n:], h, t))(jnp.concatenate([q0, v0]))
+    slopes = jax.jacfwd(lambda z: arc_of(system, z[:n], z[n:], h, t))(jnp.concatenate([q0, v0]))
     by_q, by_v = jax.tree.map(lambda x: x[..., :n], slopes), jax.tree.map(lambda x: x[..., n:], slopes)
     dv_dq1 = inverse(by_v.q1)
     dv_dq0 = -dv_dq1 @ by_q.q1
@@ -163,8 +216,17 @@ def _terms(system: System, q0: Array, v0: Array, h: Array, t: Array) -> Terms:
 @jax.jit
 def _shot(system: System, q0: Array, v0: Array, q1: Array, h: Array, t: Array) -> Array:
     """Newton's increment of v0."""
-    slope = jax.jacfwd(lambda v: _arc(system, q0, v, h, t).q1)(v0)
-    return solve(slope, _arc(system, q0, v0, h, t).q1 - q1)
+    slope = jax.jacfwd(lambda v: arc_of(system, q0, v, h, t).q1)(v0)
+    return solve(slope, arc_of(system, q0, v0, h, t).q1 - q1)
+
+
+def _joining(system: System, q0: Array, q1: Array, h: Array, t: Array) -> Array:
+    """`initial_velocity` as a function that can be differentiated."""
+
+    def miss(v: Array, at: tuple[Array, Array]) -> Array:
+        return (arc_of(system, at[0], v, h, t).q1 - at[1]) / h
+
+    return root(miss, (q1 - q0) / h, (q0, q1))
 
 
 def _force(system: System, q: Array, v: Array, t: Array) -> Array:

@@ -118,7 +118,7 @@ def _factorize(A: Array, signs: Array, keep: bool) -> tuple[Array, Array]:
         factor = 1 / (length * (length + s * r[k]))  # 2 / |w~|^2
         R = R - factor * jnp.outer(w, w @ R)
         Q = Q - factor * jnp.outer(Q @ w, w)
-    return Q[:, m:], jnp.stack(used)
+    return Q[:, m:], jnp.stack(used) if used else signs
 
 
 def orthonormalized(X: Array, M: Array) -> Array:

@@ -71,6 +71,8 @@ def nearly_parallel(mu: np.ndarray) -> bool:
 
 def _solve(a: Array, b: Array, spd: bool) -> Array:
     a, b = jnp.asarray(a, float), jnp.asarray(b, float)
+    if b.size == 0:  # no unknowns or no right sides
+        return b
     return small_solve_p.bind(a, b.reshape(len(b), -1), spd=spd).reshape(b.shape)
 
 

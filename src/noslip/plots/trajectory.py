@@ -55,12 +55,8 @@ def compare_runs(runs: Mapping[str, Trajectory], *, path_times: tuple[float, flo
     if next(iter(runs.values())).first_integrals:
         _draw_first_integrals(last, runs)
     else:
-        for k, run in enumerate(runs.values()):
-            for a in range(run.multipliers.shape[1]):
-                _plain_line(last, run.multiplier_t, run.multipliers[:, a], "", k)
-        last.set_ylabel("lam")
-        _finish(last, "multipliers")
-    lines = constraint.get_lines()[: len(runs)]
+        _draw_all_multipliers(last, runs)
+    lines = energy.get_lines()[: len(runs)]
     figure.legend(lines, list(runs), loc="outside upper center", ncols=min(4, len(runs)), frameon=False)
     return figure
 
@@ -118,6 +114,9 @@ def _draw_energy(ax: Axes, runs: Mapping[str, Trajectory]) -> None:
 
 def _draw_constraint(ax: Axes, runs: Mapping[str, Trajectory], components: bool) -> None:
     m = next(iter(runs.values())).constraint_residual.shape[1]
+    if not m:
+        _nothing(ax, "constraint residual", "no constraints")
+        return
     for k, (label, run) in enumerate(runs.items()):
         residual = np.abs(run.constraint_residual)
         if components:
@@ -138,10 +137,32 @@ def _draw_first_integrals(ax: Axes, runs: Mapping[str, Trajectory]) -> None:
 
 def _draw_multipliers(ax: Axes, run: Trajectory) -> None:
     m = run.multipliers.shape[1]
+    if not m:
+        _nothing(ax, "multipliers", "no constraints, no multipliers")
+        return
     for a in range(m):
         _plain_line(ax, run.multiplier_t, run.multipliers[:, a], f"{a + 1}", a)
     ax.set_ylabel("lam" if run.info.multiplier_source == "method" else "lam(q, v), from the state")
     _finish(ax, "multipliers", legend=m > 1)
+
+
+def _draw_all_multipliers(ax: Axes, runs: Mapping[str, Trajectory]) -> None:
+    if not next(iter(runs.values())).multipliers.shape[1]:
+        _nothing(ax, "multipliers", "no constraints, no multipliers")
+        return
+    for k, run in enumerate(runs.values()):
+        for a in range(run.multipliers.shape[1]):
+            _plain_line(ax, run.multiplier_t, run.multipliers[:, a], "", k)
+    ax.set_ylabel("lam")
+    _finish(ax, "multipliers")
+
+
+def _nothing(ax: Axes, title: str, said: str) -> None:
+    """A panel that says why it is empty."""
+    ax.set_title(title, loc="left")
+    ax.text(0.5, 0.5, said, transform=ax.transAxes, ha="center", va="center", color="0.35")
+    ax.set_xticks([])
+    ax.set_yticks([])
 
 
 # ---- lines and axes -------------------------------------------------------------------------------

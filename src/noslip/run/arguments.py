@@ -16,6 +16,7 @@ from jax import Array
 
 from noslip.engine.backends.numpy_rows import evaluate_anyhow
 from noslip.errors import unknown_name
+from noslip.geometry.regularity import small_singular_values, step_matrix
 from noslip.integrators.base import Integrator
 from noslip.numerics.linear import nearly_parallel
 from noslip.numerics.tracing import has_tracers
@@ -150,14 +151,14 @@ def _check_values(
         )
     if not np.isfinite(mu).all():
         raise ValueError(f"the constraint must be finite, but at q0 = {np.asarray(q)} it is not")
-    if len(values := _small_singular_values(mu)):
+    if len(values := small_singular_values(mu)):
         raise ValueError(
             f"the constraint one-forms must have full rank {system.m}, but at q0 = {np.asarray(q)} "
             f"their singular values are {values}"
         )
     if not _surely_admissible(pairing, q, v):
         _refuse_inadmissible(system, q, v)
-    if jacobian is not None and len(values := _small_singular_values(jacobian)):
+    if jacobian is not None and len(values := small_singular_values(jacobian)):
         raise ValueError(
             f"{type(integrator).__name__} has no unique step from this state: its regularity matrix, "
             f"JS (61), has singular values {values}; try another step_size or other parameters of the method"
@@ -245,33 +246,8 @@ def _at_start(
 def _start_matrices(
     implicit: Integrator | None, system: System, q: Array, v: Array, t: Array, h: Array
 ) -> tuple[Array, Array, Array | None]:
-    jacobian = None if implicit is None else _regularity_matrix(system, implicit, q, v, t, h)
+    jacobian = None if implicit is None else step_matrix(system, implicit, q, v, t, h)
     return system.mass_matrix(q), system.mu(q, v), jacobian
-
-
-def _regularity_matrix(
-    system: System, integrator: Integrator, q: Array, v: Array, t: Array, h: Array
-) -> Array:
-    """The Jacobian of the step's equations at the initial guess, which is JS (61) up to scaling;
-    unknowns in units of their own size, equations in units of their largest entry."""
-    state = integrator.init(system, q, v, t, h)
-    guess = integrator.guess(system, state, h)
-    flat, unravel = jax.flatten_util.ravel_pytree(guess)
-    size = jax.flatten_util.ravel_pytree(integrator.scale(system, state, guess, h))[0]
-
-    def residual(x: Array) -> Array:
-        return jax.flatten_util.ravel_pytree(integrator.residual(system, state, unravel(x), h))[0]
-
-    scaled = jax.jacfwd(residual)(flat) * jnp.where(size > 0, size, 1.0)
-    return scaled / jnp.maximum(jnp.max(jnp.abs(scaled), axis=1, keepdims=True), 1e-300)
-
-
-def _small_singular_values(matrix: np.ndarray) -> np.ndarray:
-    """All singular values if the smallest says that the matrix is singular, else none."""
-    if not np.all(np.isfinite(matrix)):
-        return np.full(min(matrix.shape), np.nan)
-    values = np.linalg.svd(matrix, compute_uv=False)
-    return values if values[-1] <= 1e-12 * values[0] else values[:0]
 
 
 # ---- ensembles ----------------------------------------------------------------------------------------

@@ -105,7 +105,7 @@ class Member:
             lam,
             system.energy(seen.q, seen.v),
             system.energy_scale(seen.q, seen.v),
-            jnp.max(jnp.abs(system.phi(seen.q, seen.v))),
+            _worst_residual(system, seen.q, seen.v),
             observed,
         )
         failed = carry.interval.status != Status.SOLVED
@@ -120,7 +120,7 @@ class Member:
         if function == "energy":
             return system.energy(seen.q, seen.v)
         if function == "constraint":
-            return jnp.max(jnp.abs(system.phi(seen.q, seen.v)))
+            return _worst_residual(system, seen.q, seen.v)
         assert callable(function)
         return jnp.asarray(function(seen.q, seen.v, system.parameters), float)
 
@@ -161,3 +161,8 @@ class MemberInputs:
         self.axes = [axes[name] for name in sorted(full)] + [None]  # as JAX orders the leaves
         x, scalar = jax.ShapeDtypeStruct((system.n,), float), jax.ShapeDtypeStruct((), float)
         self.initial_shape = (x, x, scalar)
+
+
+def _worst_residual(system: System, q: Array, v: Array) -> Array:
+    """The largest |phi(q, v)|, 0 where there are no constraints."""
+    return jnp.max(jnp.abs(system.phi(q, v))) if system.m else jnp.zeros(())

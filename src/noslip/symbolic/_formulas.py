@@ -68,7 +68,8 @@ def formulas(system: System) -> Formulas | None:
     def phi(q: Array, v: Array, p: Mapping[str, Array]) -> Array:
         if system.constraint is not None:
             return system.constraint(q, v, p)
-        assert system.one_forms is not None
+        if system.one_forms is None:
+            return jnp.zeros(0)
         forms = jnp.asarray(system.one_forms(q, p)) @ v
         return forms if system.drift is None else forms + system.drift(q, p)
 

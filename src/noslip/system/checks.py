@@ -22,11 +22,11 @@ def check_structure(system: System) -> int:
     n = len(system.coordinates)
     for name in ("coordinates", "angles", "fibre"):
         _check_names(name, getattr(system, name) or (), system.coordinates)
-    if (system.one_forms is None) == (system.constraint is None):
-        given = "both were" if system.one_forms is not None else "neither was"
-        raise ValueError(f"exactly one of `one_forms` and `constraint` must be given, but {given}")
+    if system.one_forms is not None and system.constraint is not None:
+        raise ValueError("at most one of `one_forms` and `constraint` must be given, but both were")
     if system.drift is not None and system.one_forms is None:
-        raise ValueError("`drift` must come with `one_forms`, but only `constraint` was given")
+        given = "neither they nor `constraint` were" if system.constraint is None else "only `constraint` was"
+        raise ValueError(f"`drift` must come with `one_forms`, but {given} given")
     q = jax.ShapeDtypeStruct((n,), float)
     t = jax.ShapeDtypeStruct((), float)
     p = system.parameters
@@ -38,12 +38,13 @@ def check_structure(system: System) -> int:
         if system.drift is not None:
             m = shape[0]
             _shape("drift(q, p)", system.drift, (q, p), f"({m},)", lambda s: s == (m,))
+    elif system.constraint is None:
+        shape = (0, n)
     else:
-        assert system.constraint is not None
         shape = _shape("constraint(q, v, p)", system.constraint, (q, q, p), "(m,)", lambda s: len(s) == 1)
     m = shape[0]
-    if not 1 <= m < n:
-        raise ValueError(f"the number of constraints must be from 1 to {n - 1}, but {m} were given")
+    if not 0 <= m < n:
+        raise ValueError(f"the number of constraints must be from 0 to {n - 1}, but {m} were given")
     if system.force is not None:
         _shape("force(q, v, t, p)", system.force, (q, q, t, p), f"({n},)", lambda s: s == (n,))
     if system.frame is not None:

@@ -1,7 +1,7 @@
 """What a mechanical system is: a Lagrangian L(q, v; p), constraints, parameters; all else is derived.
 
 With M the mass matrix, a = dL/dv at v = 0, and phi(q, v) = 0 the constraints (phi = mu v, mu v + b,
-or nonlinear with mu = dphi/dv, Chetaev's rule), the motion is JS (2), (22), (23):
+or nonlinear with mu = dphi/dv, Chetaev's rule; or none, m = 0), the motion is JS (2), (22), (23):
 
     d/dt dL/dv - dL/dq = mu^T lam + force,      phi(q, v) = 0
     f   = dL/dq - (d2L/dv dq) v + force
@@ -62,9 +62,9 @@ def _derived(method: Callable[P, R]) -> Callable[P, R]:
 @jax.tree_util.register_pytree_node_class
 @dataclass(frozen=True, eq=False)
 class System:
-    """A Lagrangian system with linear, affine or nonlinear velocity constraints.
+    """A Lagrangian system with linear, affine or nonlinear velocity constraints, or with none.
 
-    Exactly one of `one_forms=mu(q, p)` of shape (m, n), the same with `drift=b(q, p)` of shape (m,),
+    At most one of `one_forms=mu(q, p)` of shape (m, n), the same with `drift=b(q, p)` of shape (m,),
     or `constraint=phi(q, v, p)` of shape (m,). See the documentation for every argument.
     JAX sees a system as its parameters, so it can be an argument of jit, grad and vmap.
     """
@@ -182,7 +182,7 @@ class System:
 
     @functools.cached_property
     def kind(self) -> str:
-        """Of the constraints: 'linear', 'affine' or 'nonlinear'."""
+        """Of the constraints: 'linear', 'affine' or 'nonlinear'; no constraints at all count as linear."""
         return "nonlinear" if self.constraint else "affine" if self.drift else "linear"
 
     @functools.cached_property
@@ -255,6 +255,8 @@ class System:
         """dphi/dv, shape (m, n): the directions of the reaction. For linear constraints v is not used."""
         if self.one_forms is not None:
             return jnp.asarray(self.one_forms(q, self.parameters))
+        if self.constraint is None:
+            return jnp.zeros((0, self.n))
         return jax.jacfwd(self.phi, 1)(q, v)
 
     @_derived
@@ -347,7 +349,7 @@ def _refuse_singular(system: System, q: Array, v: Array | None = None) -> bool:
         if not np.all(np.isfinite(matrix)):
             raise ValueError(f"the {name} must be finite, but at q = {np.asarray(q)} it is not")
         values = np.linalg.svd(matrix, compute_uv=False)
-        if not values[-1] > 1e-13 * values[0]:
+        if values.size and not values[-1] > 1e-13 * values[0]:
             raise ValueError(
                 f"the {name} must have full rank, but at q = {np.asarray(q)} the singular values are {values}"
             )

@@ -138,14 +138,14 @@ def check_full_rank(system: System, q: Any, v: Any) -> None:
     require(smallest > 0, f"the mass matrix must be positive definite, but has the eigenvalue {smallest:.1e}")
     values = np.linalg.svd(np.asarray(system.mu(q, v)), compute_uv=False)
     require(
-        values[-1] > 1e-8 * values[0],
+        not values.size or values[-1] > 1e-8 * values[0],
         f"the one-forms must be independent, but their singular values are {values}",
     )
 
 
 def check_fibre(system: System, q: Any, v: Any) -> None:
     """The constraints determine the velocities of the fibre from the others."""
-    if system.fibre is None:
+    if not system.fibre:
         return
     block = np.asarray(system.mu(q, v))[:, [system.index(name) for name in system.fibre]]
     values = np.linalg.svd(block, compute_uv=False)
@@ -161,7 +161,7 @@ def check_frame(system: System, q: Any, v: Any) -> None:
         return
     X = np.asarray(system.frame(jnp.asarray(q), system.parameters))
     mu = np.asarray(system.mu(q, v))
-    defect = _size(mu @ X) / (_size(mu) * _size(X))
+    defect = _size(mu @ X) / (_size(mu) * _size(X)) if system.m else 0.0
     require(defect < 1e-13, f"the frame must satisfy mu X = 0, but mu X is {defect:.1e} of its factors")
     values = np.linalg.svd(X, compute_uv=False)
     require(
@@ -175,7 +175,7 @@ def check_integrability(system: System, q: Any, holonomic: bool) -> None:
 
     Affine constraints are tested on space and time, as the one-forms mu dq + b dt.
     """
-    if system.one_forms is None:
+    if system.one_forms is None or not system.m:
         return
 
     def forms(x: Any) -> Any:
@@ -290,7 +290,7 @@ def _defects(system: System, t: Array, q: Array, v: Array) -> tuple[Array, Array
         power = jnp.dot(reaction + force, v)
         return (
             (inertia - slope - force - reaction) / size,
-            dphi / (jnp.max(jnp.abs(mu)) * (1 + jnp.max(jnp.abs(a)) + speed**2)),
+            dphi / (jnp.max(jnp.abs(mu), initial=0.0) * (1 + jnp.max(jnp.abs(a)) + speed**2)),
             (dE - power) / (size * speed),
         )
 

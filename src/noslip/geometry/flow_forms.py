@@ -1,0 +1,75 @@
+"""What the nonholonomic flow does to the canonical forms, LMS (10) and (11).
+
+On the states z = (q, v) let theta = p . dq, p = dL/dv, and omega = -d theta. With F = mu^T lam + force along
+the motion (LMS: -Lambda) every state and its variations satisfy
+
+    F_h* theta - theta = d int_0^h L dt + int_0^h F . dq(t)                                            (10)
+    F_h* omega - omega = -d int_0^h F . dq(t)                                                          (11)
+
+so that the flow is canonical where there are neither constraints nor forces, and in general is not. LMS write
+them on the constraint; the vector field `System.acceleration` is defined for all velocities, and for its flow
+they hold everywhere. Forms are arrays in the coordinates (q, v): of shape (2n,) and skew of (2n, 2n).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from noslip.geometry.exact_generating_function import arc, arc_of
+from noslip.numerics.pytrees import pytree
+from noslip.system import System
+
+
+@pytree
+class FlowForms:
+    """The terms of (10), then those of (11)."""
+
+    theta_change: Array
+    action_differential: Array
+    work: Array
+    omega_change: Array
+    work_differential: Array
+
+
+def flow_forms(system: System, q0: Any, v0: Any, h: float, t: float = 0.0) -> FlowForms:
+    """All terms at the state (q0, v0): theta_change = action_differential + work, and
+    omega_change = -work_differential."""
+    arc(system, q0, v0, h, t)  # refuses a step that is too long
+    z = jnp.concatenate([jnp.asarray(q0, dtype=float), jnp.asarray(v0, dtype=float)])
+    return _forms(system, z, jnp.asarray(h, dtype=float), jnp.asarray(t, dtype=float))
+
+
+@jax.jit
+def _forms(system: System, z: Array, h: Array, t: Array) -> FlowForms:
+    n = system.n
+
+    def flow(z: Array) -> Array:
+        made = arc_of(system, z[:n], z[n:], h, t)
+        return jnp.concatenate([made.q1, made.v1])
+
+    def theta(z: Array) -> Array:
+        return jnp.concatenate([system.momentum(z[:n], z[n:]), jnp.zeros(n)])
+
+    def work(z: Array) -> Array:
+        made = arc_of(system, z[:n], z[n:], h, t)
+        slopes = jax.jacfwd(lambda z: arc_of(system, z[:n], z[n:], h, t).q)(z)
+        return jnp.einsum("s,si,sij->j", made.weights, made.force, slopes)
+
+    S, end = jax.jacfwd(flow)(z), flow(z)
+    return FlowForms(
+        theta_change=S.T @ theta(end) - theta(z),
+        action_differential=jax.jacfwd(lambda z: arc_of(system, z[:n], z[n:], h, t).action)(z),
+        work=work(z),
+        omega_change=S.T @ (-_differential(theta, end)) @ S + _differential(theta, z),
+        work_differential=_differential(work, z),
+    )
+
+
+def _differential(form: Any, z: Array) -> Array:
+    """d of a one-form: its entry i, j is d_i form_j - d_j form_i."""
+    slopes = jax.jacfwd(form)(z)
+    return slopes.T - slopes
