@@ -131,7 +131,7 @@ def _reads(code: types.CodeType) -> tuple[tuple[str, ...], ...]:
 
 def _has_own_attributes(thing: Any, home: str) -> bool:
     """Whether attributes of it are values of the user: it is a module, type or object of no library."""
-    if isinstance(thing, (*PLAIN, np.ndarray, jax.Array)) or isinstance(thing, types.FunctionType):
+    if isinstance(thing, (*PLAIN, np.ndarray, jax.Array, types.FunctionType)):
         return False
     place = thing if isinstance(thing, types.ModuleType | type) else type(thing)
     return _root(place) not in LIBRARIES or _root(place) == home != "noslip"
