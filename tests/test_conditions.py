@@ -1,6 +1,5 @@
 """What a system must be is asked where it runs: at the start, around it, and along the way."""
 
-import re
 
 import jax
 import jax.numpy as jnp
@@ -75,9 +74,9 @@ BROKEN = {
 @pytest.mark.parametrize("sentence", BROKEN)
 def test_a_condition_that_fails_at_the_start_is_told_with_the_place(sentence):
     method = DiscreteGradient() if "frame" in sentence else RungeKutta4()
-    with pytest.raises(ValueError, match=re.escape(sentence)) as caught:
+    with pytest.raises(ValueError, match=r"at q = \[") as caught:
         run(made(**BROKEN[sentence]), method)
-    assert "at q = [" in str(caught.value)
+    assert sentence in str(caught.value)
 
 
 def test_a_lagrangian_whose_square_root_hides_its_quartic_terms_in_the_unit_cube_is_refused():
@@ -210,7 +209,7 @@ def test_nonlinear_and_affine_constraints_are_judged_by_their_terms_too():
     )
     v = np.array([3e-7, 4e-7, 5e-7])
     assert cone.is_admissible([0.0, 0, 0], v)
-    assert not cone.is_admissible([0.0, 0, 0], v + np.array([0, 0, 1e-10]))
+    assert not cone.is_admissible([0.0, 0, 0], v * [1, 1, 1.001])
     moving = made(one_forms=flat, drift=lambda q, p: jnp.array([1e-8]))
     assert moving.is_admissible([0.0, 0, 0], [0.0, 0, -1e-8])
     assert not moving.is_admissible([0.0, 0, 0], [0.0, 0, 0.0])
@@ -256,3 +255,13 @@ def test_a_force_that_switches_at_a_node_costs_no_order(method):
         speed = 1 + 4 * first
         exact = first + 2 * first**2 + speed - 1
         assert abs(run.q[-1, 0] - exact) < 1e-13
+
+
+def test_a_state_near_a_good_one_is_looked_at_by_itself():
+    def hole(q, p):
+        return frame(q, p) * jnp.where(jnp.abs(q[0] - 0.21) < 1e-3, 0.0, 1.0)
+
+    system = made(frame=hole)
+    assert run(system, steps=0).success
+    with pytest.raises(ValueError, match="the frame must have full rank 2"):
+        run(system, state=([0.21, 0.5, -0.1], STATE[1]))

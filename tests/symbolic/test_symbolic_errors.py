@@ -8,7 +8,8 @@ import pytest
 import sympy as sp
 from sympy.physics.mechanics import dynamicsymbols
 
-from noslip import symbolic
+from noslip import simulate, symbolic
+from noslip.integrators.runge_kutta4 import RungeKutta4
 
 t = dynamicsymbols._t
 x, y, z, other = dynamicsymbols("x y z other")
@@ -79,11 +80,9 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
         {"frame": sp.Matrix([[vx, 0], [0, 1], [y, 0]])},
         "coordinates and constants only, but Derivative(x(t), t)",
     ),
-    ({"frame": sp.Matrix([[1, 0], [0, 1], [0, 0]])}, "`frame` must satisfy one_forms(q) @ frame(q) = 0"),
     ({"multiplier": vx}, "`multiplier` must depend on coordinates and constants only"),
     ({"first_integrals": [x]}, "`first_integrals` must be a dict of names and expressions, but [x(t)]"),
     ({"first_integrals": {"turn": sp.Symbol("J")}}, "`first_integrals['turn']` must be made of coordinates"),
-    ({"angles": [x]}, "`x` was declared an angle, but the system is not 2 pi-periodic in it"),
     ({"angles": "xy"}, "`angles` must be a list, but 'xy' (str) was provided"),
     ({"angles": ["X"]}, "unknown coordinate in `angles` 'X'"),
     ({"fibre": [other]}, "unknown coordinate in `fibre` 'other'"),
@@ -95,6 +94,21 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
 def test_a_mistake_is_named(changes: dict[str, Any], sentence: str) -> None:
     with pytest.raises((ValueError, TypeError)) as caught:
         build(**changes)
+    assert sentence in str(caught.value)
+
+
+WHERE_IT_RUNS = [
+    ({"frame": sp.Matrix([[1, 0], [0, 1], [0, 0]])}, "`frame` must satisfy one_forms(q) @ frame(q) = 0"),
+    ({"angles": [x]}, "`x` was declared an angle, but the lagrangian is not 2 pi-periodic in it"),
+]
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"), WHERE_IT_RUNS, ids=[sentence for _, sentence in WHERE_IT_RUNS]
+)
+def test_a_mistake_in_values_is_named_where_it_runs(changes: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ValueError, match=r"at q = \[") as caught:
+        simulate(build(**changes), RungeKutta4(), [0.2, 0.5, -0.1], [0.8, 0.6, 0.4], step_size=0.1, steps=1)
     assert sentence in str(caught.value)
 
 

@@ -86,7 +86,7 @@ def test_a_rank_deficient_frame_is_found() -> None:
     def frame(q: Array, p: Parameters) -> Array:
         return jnp.array([[1.0, 2.0], [0.0, 0.0], [q[1], 2 * q[1]]])
 
-    rejects("columns of the frame", changed(frame=frame, multiplier=None))
+    rejects("the frame must have full rank 2", changed(frame=frame, multiplier=None))
 
 
 def test_a_fibre_that_the_constraints_do_not_determine_is_found() -> None:

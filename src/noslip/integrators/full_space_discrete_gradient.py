@@ -51,6 +51,8 @@ class FullSpaceDiscreteGradient(OnDStar):
     frame = "coordinates"
     reference = "CFHM (15)"
 
+    uses_frame = False  # coordinates are the frame of TQ, whatever the system declares
+
     def __post_init__(self) -> None:
         require_one_of("gradient", self.gradient, GRADIENTS)
 

@@ -136,19 +136,14 @@ def _check_values(
     pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float | np.ndarray, h: float | np.ndarray
 ) -> None:
     system, integrator = pairing.system, pairing.integrator
-    if reason := broken_near(system, q, v, float(t)):
+    sure = _surely_admissible(pairing, q, v)
+    if reason := broken_near(system, q, v, float(t), again=not sure):
+        _refuse_mass(np.asarray(system.mass_matrix(q)), q, only_indefinite=True)
         raise ValueError(reason)
-    if not pairing.is_implicit and _surely_admissible(pairing, q, v):
+    if sure and not pairing.is_implicit:
         return
     M, mu, jacobian = _at_start(pairing, q, v, t, h)
-    if not np.isfinite(M).all():
-        raise ValueError(f"the mass matrix must be finite, but at q0 = {np.asarray(q)} it is not")
-    eigenvalues = np.linalg.eigvalsh(M)
-    if eigenvalues[0] <= 1e-13 * abs(eigenvalues[-1]):
-        raise ValueError(
-            f"the mass matrix must be positive definite, but at q0 = {np.asarray(q)} "
-            f"its eigenvalues are {eigenvalues}"
-        )
+    _refuse_mass(M, q)
     if not np.isfinite(mu).all():
         raise ValueError(f"the constraint must be finite, but at q0 = {np.asarray(q)} it is not")
     if len(values := small_singular_values(mu)):
@@ -156,12 +151,25 @@ def _check_values(
             f"the constraint one-forms must have full rank {system.m}, but at q0 = {np.asarray(q)} "
             f"their singular values are {values}"
         )
-    if not _surely_admissible(pairing, q, v):
+    if not sure:
         _refuse_inadmissible(system, q, v)
     if jacobian is not None and len(values := small_singular_values(jacobian)):
         raise ValueError(
             f"{type(integrator).__name__} has no unique step from this state: its regularity matrix, "
             f"JS (61), has singular values {values}; try another step_size or other parameters of the method"
+        )
+
+
+def _refuse_mass(M: np.ndarray, q: np.ndarray, only_indefinite: bool = False) -> None:
+    if not np.isfinite(M).all():
+        if only_indefinite:
+            return
+        raise ValueError(f"the mass matrix must be finite, but at q0 = {np.asarray(q)} it is not")
+    eigenvalues = np.linalg.eigvalsh(M)
+    if eigenvalues[0] <= 1e-13 * abs(eigenvalues[-1]):
+        raise ValueError(
+            f"the mass matrix must be positive definite, but at q0 = {np.asarray(q)} "
+            f"its eigenvalues are {eigenvalues}"
         )
 
 

@@ -75,10 +75,11 @@ def region_of(system: System) -> Region:
     return system.remembered.setdefault("region", Region())
 
 
-def broken_near(system: System, q: np.ndarray, v: np.ndarray, t: float) -> str | None:
-    """None, or one sentence: which condition does not hold at or around this state, and where."""
+def broken_near(system: System, q: np.ndarray, v: np.ndarray, t: float, *, again: bool = False) -> str | None:
+    """None, or one sentence: which condition does not hold at or around this state, and where. Nearby states
+    are not looked at again, unless asked to."""
     region = region_of(system)
-    if region.holds(np.asarray(q).tolist()):
+    if not again and region.holds(np.asarray(q).tolist()):
         return None
     points, speeds = around(q, AROUND), velocities(v, AROUND)
     if reason := _broken(system, points, speeds, np.full(AROUND, t), only_first_must_be_finite=True)[1]:

@@ -98,6 +98,8 @@ def _from_module(module: SystemModule, parameters: Mapping[str, Any]) -> System:
 def _check_at(system: System, q: Any, v: Any, holonomic: bool, t_end: float, tolerance: float) -> None:
     check_full_rank(system, q, v)
     v = system.project_velocity(q, v)
+    reason = broken_near(system, np.asarray(q), np.asarray(v), 0.0)
+    require(reason is None, reason or "")
     check_fibre(system, q, v)
     check_frame(system, q, v)
     check_integrability(system, q, holonomic)
@@ -128,8 +130,6 @@ def check_admissible(system: System, q: Any, v: Any) -> None:
     require(
         system.is_admissible(q, v), f"the state misses the constraints by {residual:.1e}, over 1e-9 of terms"
     )
-    reason = broken_near(system, np.asarray(q, float), np.asarray(v, float), 0.0)
-    require(reason is None, reason or "")
 
 
 def check_full_rank(system: System, q: Any, v: Any) -> None:
