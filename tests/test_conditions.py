@@ -1,6 +1,5 @@
 """What a system must be is asked where it runs: at the start, around it, and along the way."""
 
-
 import jax
 import jax.numpy as jnp
 import numpy as np

@@ -63,9 +63,9 @@ class DiscreteLagrangeDAlembert(MapMethod):
         if self.symmetrized or self.map.symmetric:
             p = system.momentum(q, v) - h / 2 * system.mu(q, v).T @ lam
         else:
-            fraction = self.map.fraction(q)
-            w = v - (1 - fraction) * h * system.acceleration(q, v, t)
-            _, p = self.map.momenta(system, q - h * w, w, h, t - h)
+            ago = (1 - self.map.fraction(q)) * h  # since the node of the pair
+            w = v - ago * system.acceleration(q, v, t)
+            _, p = self.map.momenta(system, q - h * w, w, h, t - ago)
         return TwoPointState(Sum.start(t), Sum.start(q), p, v, lam, t)
 
     def in_mid_run(self, system: System, q: Array, v: Array, t: Array, h: Array) -> TwoPointState:

@@ -51,7 +51,7 @@ class FullSpaceDiscreteGradient(OnDStar):
     frame = "coordinates"
     reference = "CFHM (15)"
 
-    uses_frame = False  # coordinates are the frame of TQ, whatever the system declares
+    uses_frame = False
 
     def __post_init__(self) -> None:
         require_one_of("gradient", self.gradient, GRADIENTS)

@@ -37,7 +37,7 @@ CAN_FAIL: Mapping[str, tuple[str, ...]] = {
     "reversible": TELLING,
     "momentum_equation": ("chaplygin_sleigh", "rolling_disk", "two_wheeled_robot", "sinusoidal_particle"),
     "symplectic_reduced": ("sinusoidal_particle", "knife_edge", "fbo_particle"),
-    "momentum_map": (),  # `symmetric_cases`: no system of the catalogue has a symmetry left that is not declared
+    "momentum_map": (),  # `symmetric_cases` are systems of its own
 }
 """Systems on which a method without the promise is seen to break it: at least three for each word."""
 
