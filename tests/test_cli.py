@@ -119,7 +119,7 @@ def test_reduce_tells_group_metric_and_multiplier() -> None:
     refused = call("reduce", "two_wheeled_robot")
     assert refused.exit_code == 2
     assert "no Chaplygin system under translations" in refused.stderr
-    assert "a group must be one of" in call("reduce", "fbo_particle", "--group", "so3").stderr
+    assert "`group` must be one of" in call("reduce", "fbo_particle", "--group", "so3").stderr
 
 
 def test_scoreboard_measures_the_methods_that_were_asked_for() -> None:
