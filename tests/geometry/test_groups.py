@@ -114,7 +114,7 @@ def test_a_group_has_a_text_and_a_text_a_group():
     assert own == ReducedDLA(group=Scalings(("s0", "s1")))
     for wrong in ("so3", "planar * translations(z)", "planar(x"):
         with pytest.raises(
-            ValueError, match="a group must be one of translations, planar, rotations, or like"
+            ValueError, match="`group` must be one of translations, planar, rotations, or like"
         ):
             ReducedDLA(group=wrong)
 

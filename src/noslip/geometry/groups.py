@@ -294,7 +294,7 @@ def parse(text: str, fibre: tuple[str, ...] | None = None) -> Group:
         found = re.fullmatch(r"\s*(\w+)\s*(?:\(([^()]*)\))?\s*", term)
         if found is None or found[1] not in GROUPS or (found[2] is None and len(terms) > 1):
             raise ValueError(
-                f"a group must be one of {', '.join(GROUPS)}, or like translations(y, phi), or a product "
+                f"`group` must be one of {', '.join(GROUPS)}, or like translations(y, phi), or a product "
                 f"like planar(x, y, theta) * translations(z), but '{text}' was provided"
             )
         names = fibre if found[2] is None else tuple(name.strip() for name in found[2].split(","))
@@ -372,5 +372,5 @@ def make(group: Group | str, fibre: tuple[str, ...]) -> Group:
     if isinstance(group, Group):
         return group
     if not isinstance(group, str):
-        raise ValueError(f"a group must be a text or derived from Group, but {group!r} was provided")
+        raise ValueError(f"`group` must be a text or derived from Group, but {group!r} was provided")
     return parse(group, fibre)
