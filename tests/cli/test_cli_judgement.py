@@ -31,7 +31,7 @@ def test_reduce_tells_group_metric_and_multiplier() -> None:
     assert refused.exit_code == 2
     assert "no Chaplygin system under translations" in refused.stderr
     assert (
-        "a group must be one of translations, planar, rotations, or like"
+        "`group` must be one of translations, planar, rotations, or like"
         in call("reduce", "fbo_particle", "--group", "so3").stderr
     )
 

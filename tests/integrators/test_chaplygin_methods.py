@@ -292,7 +292,7 @@ def test_bad_options_and_systems():
         HamiltonizedDEL(start="euler")
     with pytest.raises(ValueError, match="`time_rule` must be one of"):
         HamiltonizedDEL(time_rule="boole")
-    with pytest.raises(ValueError, match="a group must be one of"):
+    with pytest.raises(ValueError, match="`group` must be one of"):
         PoincareHamiltonizedDEL(group="so3")
     robot = systems.find("two_wheeled_robot")
     with pytest.raises(ValueError, match=r"cannot run on this system: .*; under group='planar' it is"):

@@ -48,10 +48,8 @@ class FullSpaceDiscreteGradient(OnDStar):
     gradient: str = "gonzalez"
 
     multiplier_order = 1
-    frame = "coordinates"
+    frame, uses_frame = "coordinates", False
     reference = "CFHM (15)"
-
-    uses_frame = False
 
     def __post_init__(self) -> None:
         require_one_of("gradient", self.gradient, GRADIENTS)
