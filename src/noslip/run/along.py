@@ -3,6 +3,7 @@ its size where the motion conserves it, and, after a run, that the system was wh
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import jax
@@ -43,6 +44,8 @@ def conserves_energy(system: System) -> bool:
 
 def up_to_a_failed_row(rows: Row, conserved: bool) -> Row:
     """The rows before the first that is itself a failure; the record of that one joins the last of them."""
+    if _surely_good(rows, conserved):
+        return rows
     first = jax.tree.map(lambda x: x[:1], rows)
     scales = rows.energy_scale[:2]
     size = scales[0] if scales[0] > 0 else scales[-1]  # of what has become of rest where V = 0
@@ -53,6 +56,16 @@ def up_to_a_failed_row(rows: Row, conserved: bool) -> Row:
         return rows
     k = int(bad[0]) + 1
     return _ended(rows, k, Status(int(status[k])))
+
+
+def _surely_good(rows: Row, conserved: bool) -> bool:
+    """Whether a few sums can tell, which is the usual case: a sum is finite only if all its terms are."""
+    shown = (rows.q, rows.v, rows.multipliers, rows.energy, rows.constraint, *rows.first_integrals.values())
+    with np.errstate(all="ignore"):
+        if not math.isfinite(sum(float(np.add.reduce(x, axis=None)) for x in shown)):
+            return False
+        change = float(np.max(np.abs(rows.energy - rows.energy[0]))) if conserved else 0.0
+    return change <= BLOWN_UP * float(rows.energy_scale[0])
 
 
 def _ended(rows: Row, k: int, status: Status) -> Row:
