@@ -223,7 +223,7 @@ def test_a_long_step_is_not_hyperregular_and_a_short_one_is():
 
 
 def test_regular_does_not_mean_right_regular():
-    """PP say that it does; exp(z1 - z0) is regular everywhere and has no z1 for a positive p0."""
+    """PP say that it does; exp(z1 - z0) is regular everywhere and has no z1 for a negative p0."""
     made = DiscreteLagrangian(lambda z0, z1: jnp.sum(jnp.exp(z1 - z0)))
     z0, starts = jnp.array([0.4]), np.linspace(-3, 3, 7)[:, None]
     assert all(abs(made.regularity_matrix(z0, jnp.asarray(z)))[0, 0] > 0 for z in starts)

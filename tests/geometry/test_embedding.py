@@ -216,7 +216,7 @@ def test_proposition_4_1_backwards_in_time(make, method):
     e = Embedding(system, method, step_size=EPS, near=(q, v))
     z = e.discrete_flow(e.coordinates(q, v))
     before = e.G(-1.0, z)
-    assert_allclose(e.discrete_flow(before), e.space.turn * z, rtol=0, atol=1e-12)
+    assert_allclose(e.discrete_flow(e.space.turn * before), z, rtol=0, atol=1e-12)  # J ends each period
     assert np.max(np.abs(before - e.exact_flow(-EPS, z))) > 1e-9
     tau = -1.3
     here = e.G(tau, z)

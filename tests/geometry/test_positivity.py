@@ -38,6 +38,9 @@ def test_the_motion_is_that_of_the_saddle_point_whatever_the_stiffness():
     system, (_, q, _) = degenerate(), two_forms()
     assert np.linalg.eigvalsh(system.mass_matrix(q))[0] < 0
     assert least_on_constraint(system, q) > 0
+    mu = np.asarray(system.mu(q, np.zeros(4)))
+    stiff = positive_system(system, q, stiffness=30.0).mass_matrix(q) - system.mass_matrix(q)
+    assert_allclose(stiff, 30.0 * mu.T @ mu, rtol=0, atol=1e-12)
     for stiffness in (None, 30.0):
         made = positive_system(system, q, stiffness=stiffness)
         assert np.linalg.eigvalsh(made.mass_matrix(q))[0] > 0
@@ -46,6 +49,22 @@ def test_the_motion_is_that_of_the_saddle_point_whatever_the_stiffness():
         assert_allclose(made.acceleration(q, v), a, rtol=1e-10)
         assert_allclose(made.multipliers(q, v), lam, rtol=1e-10)
         assert_allclose(made.energy(q, v), system.energy(q, v), rtol=1e-13)
+
+
+def test_affine_constraints_too():
+    _, q, _ = two_forms()
+    system = System(
+        lagrangian,
+        one_forms=two_one_forms,
+        drift=lambda q, p: jnp.array([0.4 * q[1], -0.6]),
+        coordinates=tuple("abcd"),
+        parameters={"k": 0.7, "s": 0.02},
+    )
+    made = positive_system(system, q)
+    v = made.project_velocity(q, [0.9, -0.4, 0.6, 1.1])
+    a, lam = saddle_point(system, q, v)
+    assert_allclose(made.acceleration(q, v), a, rtol=1e-10)
+    assert_allclose(made.multipliers(q, v), lam, rtol=1e-10)
 
 
 def test_it_runs_and_keeps_the_energy_of_the_first_lagrangian():
