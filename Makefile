@@ -11,8 +11,9 @@ demo: $(STAMP)
 test: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
+# the slow tests of the geometry take as long as all others together; they are part of test-all
 test-slow: $(STAMP)
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not all_pairs"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not all_pairs" --ignore tests/geometry
 
 test-all: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m ""

@@ -209,6 +209,7 @@ BACK = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("make", "method"), BACK)
 def test_proposition_4_1_backwards_in_time(make, method):
     """tau < 0: G goes back through the method's own steps, (40) and (44) hold, and g is the slope of G."""

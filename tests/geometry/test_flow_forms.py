@@ -14,7 +14,7 @@ from noslip.geometry.flow_forms import flow_forms
 H = 0.1
 
 
-@pytest.mark.parametrize("make", [double_pendulum, two_forms])
+@pytest.mark.parametrize("make", [double_pendulum, pytest.param(two_forms, marks=pytest.mark.slow)])
 def test_10_and_11(make):
     system, q, v = make()
     found = flow_forms(system, q, v, H)
@@ -37,6 +37,7 @@ def joined():
     return system, q, v, made, constraint
 
 
+@pytest.mark.slow
 def test_pairs_of_the_motion_are_the_zeros(joined):
     """And the velocities at both ends are in D, as the remark says."""
     system, q, _, made, constraint = joined
@@ -46,6 +47,7 @@ def test_pairs_of_the_motion_are_the_zeros(joined):
     assert np.min(np.abs(off)) > 1e-4
 
 
+@pytest.mark.slow
 def test_the_zeros_are_a_manifold_of_dimension_2n_minus_m(joined):
     """The derivatives have rank m, and the pairs reached from D with all variations fill the kernel."""
     system, q, v, made, constraint = joined

@@ -28,6 +28,7 @@ TELLING += [
 EACH_SYSTEM = [(v, name) for v in THREE[1:2] for name in ("suslov", "quartic", "veselova", "turntable_ball")]
 EACH_SYSTEM += [(v, "appell_hamel_spring") for v in LagrangeDAlembertChaplygin.variants()]  # PP: nonlinear
 THE_REST = [(v, name) for v in VARIANTS for name in NAMES if (v, name) not in TELLING + EACH_SYSTEM]
+QUICK = "bent_blade"  # of those without a frame
 FRAMELESS = [(v, name) for v in VARIANTS for name in frameless.telling(v)]
 ON_D = [(v, name) for v in THREE[:2] for name in NAMES if systems.find(name).system().kind == "linear"]
 
@@ -54,7 +55,9 @@ def test_order_and_promises(variant, name):
     claims.check_promises(variant, case(variant, name))
 
 
-@pytest.mark.parametrize(("variant", "name"), named([(v, name) for v, name in FRAMELESS if v in FIRST]))
+@pytest.mark.parametrize(
+    ("variant", "name"), named([(v, name) for v, name in FRAMELESS if v in FIRST and name == QUICK])
+)
 def test_order_and_promises_without_a_frame(variant, name):
     made = claims.Case(name, *frameless.telling(variant)[name])
     claims.check_order(variant, made)
@@ -62,7 +65,9 @@ def test_order_and_promises_without_a_frame(variant, name):
 
 
 @pytest.mark.all_pairs
-@pytest.mark.parametrize(("variant", "name"), named([(v, name) for v, name in FRAMELESS if v not in FIRST]))
+@pytest.mark.parametrize(
+    ("variant", "name"), named([(v, name) for v, name in FRAMELESS if v not in FIRST or name != QUICK])
+)
 def test_order_and_promises_of_the_rest_without_a_frame(variant, name):
     test_order_and_promises_without_a_frame(variant, name)
 

@@ -144,6 +144,7 @@ def test_the_gearbox_with_a_thousand_times_its_lagrangian():
     assert largest(energy_error(run)) < 3e-15
 
 
+@pytest.mark.slow
 def test_the_choice_of_one_forms_does_not_matter():
     """The rows of mu mixed by a matrix that turns with q."""
     system, q, v = frameless.charged_pair()
@@ -186,6 +187,7 @@ FORCED = [GONZALEZ, EnergyCollocation(2)]
 FORCED_TOO = [MEAN, ISOMETRIC, EnergyCollocation(2, "orthonormal")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", FORCED + [pytest.param(m, marks=pytest.mark.slow) for m in FORCED_TOO])
 def test_the_energy_follows_the_work_of_a_force(method):
     system, q, v = pushed()
@@ -218,6 +220,7 @@ def test_the_work_is_force_times_path_at_the_midpoints():
     assert_allclose(run.energy[1:] - run.energy[0], work, atol=1e-14)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [MEAN, EnergyCollocation(2)])
 def test_large_steps_are_left_to_newton(method):
     """Nearly a radian of the pair per step: the map does not contract, energy and constraint hold."""
@@ -228,6 +231,7 @@ def test_large_steps_are_left_to_newton(method):
     assert largest(run.constraint_residual) < 1e-14
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [GONZALEZ, ISOMETRIC, EnergyCollocation(2), Projected()])
 @pytest.mark.thorough
 def test_native_code_and_xla_agree(method):

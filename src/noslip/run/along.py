@@ -23,8 +23,9 @@ def failed_rows(row: Any, first: Any, size: Any, conserved: bool, xp: Any = np) 
     """The status of each row by what it shows. `size` is |T| + |V| at the start; where that vanishes, or
     where the energy is the small difference of terms that have grown, nothing is said of its growth."""
     shown = [row.q, row.v, row.multipliers, row.energy, row.constraint, *_integrals(row).values()]
-    lead = row.energy.shape
-    finite = xp.all(xp.stack([xp.all(xp.isfinite(x).reshape(*lead, -1), axis=-1) for x in shown]), axis=0)
+    lead = row.energy.ndim
+    each = [xp.all(xp.isfinite(x), axis=tuple(range(lead, x.ndim))) for x in shown]
+    finite = xp.all(xp.stack(each), axis=0)
     status = xp.where(finite, int(Status.SOLVED), int(Status.NOT_FINITE))
     if not conserved:
         return status

@@ -237,6 +237,6 @@ def admissibility(_: None, system: System, q: Array, v: Array) -> tuple[Array, A
         def phi(x: Array, k: int = k) -> Array:
             return jax.tree.unflatten(structure, [*leaves[:k], x, *leaves[k + 1 :]]).phi(q, v)
 
-        by_leaf = jnp.abs(jax.jacfwd(phi)(leaf)).reshape(system.m, -1)
+        by_leaf = jnp.abs(jax.jacfwd(phi)(leaf)).reshape(system.m, leaf.size)
         slope = slope + by_leaf @ jnp.abs(leaf).ravel()
     return system.phi(q, v), ADMISSIBLE * system.constraint_size(q, v) + 4 * EPS * slope
