@@ -39,16 +39,20 @@ def test_the_variational_methods_keep_it_and_rdla_does_not(name, method):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("variant", VARIANTS, ids=repr)
-def test_only_the_methods_that_say_so_keep_it(variant, name):
-    case = CASES[name]
-    if variant.symmetry is None or variant.applies_to(case.system):
-        pytest.skip("asked of the methods on M = Q/G")
-    run = simulate(case.system, variant, case.q0, case.v0, step_size=claims.STEP, steps=400, throw=False)
-    size = claims.defect("momentum_map", variant, case, run)
-    assert size is not None
-    assert size <= claims.HELD if "momentum_map" in variant.preserves else size >= claims.BROKEN
+@pytest.mark.parametrize("variant", [v for v in VARIANTS if not v.exact], ids=repr)
+def test_only_the_methods_that_say_so_keep_it(variant):
+    """On all three; a method of another kind may keep it on one of them, not on all."""
+    h = claims.STEP if variant.order <= 2 else 4 * claims.STEP  # errors of high order are small
+    sizes = []
+    for case in CASES.values():
+        if variant.applies_to(case.system) is None:
+            run = simulate(case.system, variant, case.q0, case.v0, step_size=h, steps=200, throw=False)
+            sizes.append(claims.defect("momentum_map", variant, case, run))
+    if not sizes:
+        pytest.skip("the method applies to none of them")
+    assert None not in sizes
+    promised = "momentum_map" in variant.preserves
+    assert max(sizes) <= claims.HELD if promised else max(sizes) >= claims.BROKEN
 
 
 def test_it_is_12_and_the_integral_of_the_motion():
