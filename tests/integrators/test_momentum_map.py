@@ -38,7 +38,7 @@ def test_the_variational_methods_keep_it_and_rdla_does_not(name, method):
     assert size < 1e-13 if "momentum_map" in method.preserves else size > 1e-6
 
 
-@pytest.mark.slow
+@pytest.mark.all_pairs
 @pytest.mark.parametrize("variant", [v for v in VARIANTS if not v.exact], ids=repr)
 def test_only_the_methods_that_say_so_keep_it(variant):
     """On all three; a method of another kind may keep it on one of them, not on all."""
