@@ -66,10 +66,10 @@ def test_original_nodes_satisfy_the_two_point_form(module, method):
     Ld = discrete_lagrangian(case.system, betas)
     lam = np.vstack([run.multipliers[1:], run.multipliers[-1:]])
     assert residual_of_two_point_equations(case.system, Ld, run.q, lam) < 1e-12
-    # the start is the discrete Legendre transform with the reaction of half a step
+    # the start is the discrete Legendre transform: half a step of the motion's reaction taken off
     p0, reaction = (
         case.system.momentum(case.q0, case.v0),
-        case.system.mu(case.q0, case.v0).T @ run.multipliers[1],
+        case.system.mu(case.q0, case.v0).T @ (2 * run.multipliers[1] - run.multipliers[0]),
     )
     assert_allclose(p0 + jax.grad(Ld)(run.q[0], run.q[1]) + H / 2 * reaction, 0, rtol=0, atol=1e-12)
 
