@@ -183,7 +183,7 @@ def test_forces_gyroscopic_terms_and_wrong_multipliers_are_refused():
 
     with pytest.raises(NotHamiltonizable, match="an applied force has no Hamiltonian"):
         hamiltonize(variant(force=lambda q, v, t, p: -v))
-    with pytest.raises(NotHamiltonizable, match="no terms linear in the velocities"):
+    with pytest.raises(NotHamiltonizable, match="terms of the Lagrangian linear in the velocities leave"):
         hamiltonize(variant(lagrangian=lambda q, v, p: 0.5 * jnp.dot(v, v) + q[0] * v[1]))
     with pytest.raises(NotHamiltonizable, match=r"`multiplier` must have d ln f = omega, but misses"):
         hamiltonize(variant(multiplier=lambda q, p: (1 + q[0] ** 2) ** -0.4))
@@ -230,3 +230,22 @@ def test_the_found_multiplier_along_a_long_way():
     rate = jax.jit(lambda x: jnp.dot(made.omega(jnp.array([x, 0.0])), jnp.array([1.0, 0.0])))
     end = solve_ivp(lambda x, _: [float(rate(x))], (0, 5), [0.0], rtol=1e-12, atol=1e-13).y[0, -1]
     assert_allclose(math.exp(end), 26**-0.5, rtol=1e-10)
+
+
+@pytest.mark.parametrize("width", [1.0, 0.02])
+def test_a_zero_of_the_multiplier_is_told_from_a_minimum(width):
+    """cos(phi) vanishes at pi/2; (1 + A^2)^(-1/2) with A = 10 / (1 + (x / width)^2) falls to a tenth."""
+    made = hamiltonize(knife_edge.system())
+    ask = jax.jit(made.vanishes_on_the_way)
+    for start, way, met in (
+        (1.2, 0.5, True),
+        (1.2, 0.3, False),
+        (1.5, 2.0, True),
+        (-0.5, 1.0, False),
+        (1.9, -0.5, True),
+    ):
+        assert bool(ask(jnp.array([0.3, start]), jnp.array([0.2, way]))) == met
+    well = hamiltonize(particle(lambda q: jnp.array([0.0, 10 / (1 + (q[0] / width) ** 2), 1.0])))
+    ask = jax.jit(well.vanishes_on_the_way)
+    for start in (-0.5, -0.37, -0.02):
+        assert not ask(jnp.array([start, 0.0]), jnp.array([0.9, 0.3]))

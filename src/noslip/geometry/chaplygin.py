@@ -85,11 +85,15 @@ class Reduction:
         return self.joined(r, jnp.zeros(self.group.dimension))
 
     # ---- connection and curvature -----------------------------------------------------------------
+    def one_forms(self, r: Array) -> Array:
+        """mu at the identity, on (rdot, xi) in the places of the base and of the fibre."""
+        q = self.at(r)
+        return self.system.mu(q, jnp.zeros_like(q))
+
     @traced_once
     def connection(self, r: Array) -> Array:
         """A of shape (m, n - m)."""
-        q = self.at(r)
-        mu = self.system.mu(q, jnp.zeros_like(q))
+        mu = self.one_forms(r)
         return solve(mu[:, self.fibre_index], mu[:, self.base_index])
 
     @traced_once

@@ -3,18 +3,20 @@
 For d = 2 this is the theorem of Chaplygin 1911. The Euler-Lagrange equations of Lc(r, r') = l_c(r, f r') in
 tau are the reduced equations (5) just if
 
-    F_a = (omega_a G_bc - omega_b G_ac) rdot^b rdot^c,      omega = d ln f
+    F_a = (omega_a p_b - omega_b p_a) rdot^b,      omega = d ln f,   p = dl_c/drdot = G rdot + a
 
-With F = -J_c B_ab rdot^b rdot^c, J = d(dl/dxi)/drdot (group indices not written), the trace by G^bc gives the
-only candidate, in any dimension d of M,
+With F = -(J_c rdot^c + J_0) B_ab rdot^b, J = d(dl/dxi)/drdot (group indices not written), the trace of the
+quadratic terms by G^bc gives the only candidate, in any dimension d of M,
 
     omega_a = -G^bc J_c B_ab / (d - 1)
 
 (for d = 2 these are d_1 ln f = K_c G^c2, d_2 ln f = -K_c G^c1). What must hold besides: the equation above
-itself (automatic for d = 2), d omega = 0, and for a multiplier on all of M that the integrals of omega over
-the declared angles vanish. Where they do not, f exists on the covering space: it gains a factor with every
-turn, and a method that carries ln f along the path may use it all the same. The reduced flow has the
-invariant measure f^(d-1) dr dp, p = G rdot.
+itself, for the quadratic terms (automatic for d = 2) and for the linear ones, where it reads
+-J_0 B_ab = omega_a a_b - omega_b a_a; d omega = 0; and for a multiplier on all of M that the integrals of
+omega over the declared angles vanish. Where they do not, f exists on the covering space: it gains a factor
+with every turn, and a method that carries ln f along the path may use it all the same. The reduced flow has
+the invariant measure f^(d-1) dr dp, p = dl_c/drdot. A term of L that is a total derivative changes l_c and so
+the conditions, though not the motion.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 from jax.custom_derivatives import SymbolicZero
 
 from noslip.engine.backends.numpy_rows import evaluate_anyhow
@@ -42,7 +44,10 @@ from noslip.system.conditions import around
 
 SAMPLES = 8
 TOLERANCE = 1e-8
-PATH_NODES = 6  # of Gauss's rule along a path: to round-off for the steps that a method can take
+PATH_NODES = 6  # of Gauss's rule in each part of a path, of which there are as many as the integral asks for
+MOST_PARTS, AGREED = 64, 1e-12  # the change from half as many parts, at which the better one is at round-off
+LOOKS, HALVINGS = 8, 8  # parts of a path in which a zero of f is looked for, and how closely
+POLE = 0.25  # of omega at a zero of f: its order is at least twice this
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,32 @@ class Hamiltonization:
     def log_ratio(self, start: Array, r: Array) -> Array:
         """ln f(r) - ln f(start), along the straight path; to round-off for points that are near."""
         return _log_ratio(self.reduced.group, self.reduced.system, start, r)
+
+    def vanishes_on_the_way(self, r: Array, d: Array) -> Array:
+        """Whether f has a zero between r and r + d: there d ln f goes to minus infinity and comes back from
+        plus infinity, while at a minimum of f it passes through zero. A sign that changes from - to + is
+        bracketed ever more closely; near a pole the width times d ln f does not become small."""
+
+        def slope(s: Array) -> Array:
+            return jnp.dot(self.omega(r + s * d), d)
+
+        s = jnp.linspace(0.0, 1.0, LOOKS + 1)
+        g = lax.map(slope, s)
+        rises = jnp.where((g[:-1] < 0) & (g[1:] > 0), jnp.minimum(-g[:-1], g[1:]), 0.0)
+        k = jnp.argmax(rises)
+
+        def halve(_: Any, ends: tuple[Array, ...]) -> tuple[Array, ...]:
+            low, high, g_low, g_high = ends
+            middle = (low + high) / 2
+            g = slope(middle)
+            return tuple(
+                jnp.where(g < 0, x, y)
+                for x, y in zip((middle, high, g, g_high), (low, middle, g_low, g), strict=True)
+            )
+
+        low, high, g_low, g_high = lax.fori_loop(0, HALVINGS, halve, (s[k], s[k + 1], g[k], g[k + 1]))
+        pole = (high - low) * jnp.minimum(-g_low, g_high) > POLE
+        return (rises[k] > 0) & pole | ~jnp.all(jnp.isfinite(g))
 
     def multiplier(self, start: Array, r: Array) -> Array:
         """f(r) with f(start) = 1; the system's own `multiplier` where it has one."""
@@ -137,10 +168,44 @@ def _omega(group: Group, system: System, r: Array) -> Array:
     return -jnp.einsum("ba,aib->i", raised, reduced.curvature(r)) / (d - 1)
 
 
-def _path_integral(group: Group, system: System, start: Array, r: Array) -> Array:
+def _part(group: Group, system: System, start: Array, r: Array, low: Array, width: Array) -> Array:
+    """The integral of omega over a part of the straight path from start to r."""
     offsets, weights = gauss(PATH_NODES)
-    values = jax.vmap(lambda c: _omega(group, system, start + (0.5 + c) * (r - start)))(jnp.asarray(offsets))
-    return jnp.dot(jnp.asarray(weights) @ values, r - start)
+    d, middle = r - start, low + width / 2
+    slopes = lax.map(lambda c: jnp.dot(_omega(group, system, start + (middle + c * width) * d), d), offsets)
+    return width * jnp.dot(jnp.asarray(weights), slopes)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _path_integral(group: Group, system: System, start: Array, r: Array) -> Array:
+    def integral(parts: Array) -> Array:
+        def add(k: Array, total: Array) -> Array:
+            return total + _part(group, system, start, r, k / parts, 1 / parts)
+
+        return lax.fori_loop(0, parts.astype(int), add, jnp.zeros(()))
+
+    def unsettled(x: tuple[Array, Array, Array]) -> Array:
+        parts, before, now = x
+        return (parts < MOST_PARTS) & ~(jnp.abs(now - before) <= AGREED * (1 + jnp.abs(now)))
+
+    def refine(x: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        parts, _, now = x
+        return 2 * parts, now, integral(2 * parts)
+
+    nothing = jnp.array(jnp.nan)
+    return lax.while_loop(unsettled, refine, (jnp.array(0.5), nothing, nothing))[2]
+
+
+def _parameter_slope(group: Group, system: System, direction: System, start: Array, r: Array) -> Array:
+    """How the integral changes with the parameters, by the most parts: a sum that can be transposed."""
+
+    def part(low: Array) -> Array:
+        def value(s: System) -> Array:
+            return _part(group, s, start, r, low, jnp.array(1 / MOST_PARTS))
+
+        return jax.jvp(value, (system,), (direction,))[1]
+
+    return jnp.sum(lax.map(part, jnp.arange(MOST_PARTS) / MOST_PARTS))
 
 
 _log_ratio = jax.custom_jvp(_path_integral, nondiff_argnums=(0,))
@@ -164,7 +229,7 @@ def _log_ratio_jvp(group: Group, primals: Any, tangents: Any) -> tuple[Array, Ar
             for x, dx in zip(leaves, moved, strict=True)
         ]
         direction = jax.tree.unflatten(jax.tree.structure(system), full)
-        change = change + jax.jvp(lambda s: _path_integral(group, s, start, r), (system,), (direction,))[1]
+        change = change + _parameter_slope(group, system, direction, start, r)
     return out, change
 
 
@@ -196,7 +261,7 @@ def refusal(
     if not (seen.any() if at is None else seen[0]):
         return unseen("the conditions for a multiplier f(r) are", at) if must_be_seen else None
     texts = {
-        "gyroscopic": "l_c must have no terms linear in the velocities, but has {size:.1e} of its metric",
+        "gyroscopic": "the terms of the Lagrangian linear in the velocities leave the defect {size:.1e}",
         "algebraic": "the reaction must come from one f(r), but misses that by {size:.1e} of its terms",
         "integrability": "the integrability defect |d(d ln f)| is {size:.3g}",
         "multiplier": "the system's `multiplier` must have d ln f = omega, but misses that by {size:.1e}",
@@ -217,12 +282,17 @@ def _conditions(group: Group, system: System, r: Array) -> dict[str, tuple[Array
     """Each defect with the size against which it is judged."""
     made = Hamiltonization(Reduction(system, group))
     reduced, one, zero = made.reduced, jnp.ones(()), jnp.zeros(())
-    linear = jnp.max(jnp.abs(reduced.momentum(r, jnp.zeros_like(r)))) / jnp.max(jnp.abs(reduced.metric(r)))
     # of omega before its terms cancel, which they may do exactly
     raised = jnp.abs(spd_solve(reduced.metric(r), reduced.group_inertia(r).T))
     size = jnp.max(jnp.einsum("ba,aib->i", raised, jnp.abs(reduced.curvature(r))))
+    omega, a, J0 = (
+        made.omega(r),
+        *(f(r, jnp.zeros_like(r)) for f in (reduced.momentum, reduced.group_momentum)),
+    )
+    push = [jnp.einsum("a,aij->ij", f(J0), f(reduced.curvature(r))) for f in (jnp.asarray, jnp.abs)]
+    linear = push[0] + jnp.outer(omega, a) - jnp.outer(a, omega)
     found = {
-        "gyroscopic": (linear, one),
+        "gyroscopic": (jnp.max(jnp.abs(linear)), jnp.max(push[1]) + size * jnp.max(jnp.abs(a))),
         "algebraic": (made.algebraic_defect(r), one),
         "integrability": (
             made.integrability_defect(r),

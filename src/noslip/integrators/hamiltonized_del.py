@@ -61,8 +61,8 @@ class HamiltonizedDEL(OnHamiltonizedBase):
         return replaced(moved, t=state.t.plus(h / 6 * rates))
 
     def passes_zero(
-        self, system: System, state: HamiltonizedState, moved: HamiltonizedState, part: Array
+        self, system: System, state: HamiltonizedState, moved: HamiltonizedState, met: Array
     ) -> Array:
-        """f of both signs: the time 1/f has a pole in between."""
+        """The time 1/f has a pole there."""
         f, f1 = self.multiplier_here(system, state), self.multiplier_here(system, moved)
-        return ~(f * f1 > 0) | (part > 1)
+        return ~(f * f1 > 0) | met

@@ -39,7 +39,7 @@ class PoincareHamiltonizedDEL(OnHamiltonizedBase):
         return self.discrete_momenta(lagrangian, state.q.value[reduced.base_index], d, h)
 
     def passes_zero(
-        self, system: System, state: HamiltonizedState, moved: HamiltonizedState, part: Array
+        self, system: System, state: HamiltonizedState, moved: HamiltonizedState, met: Array
     ) -> Array:
         """A multiplier that was found as exp(ln f) has no sign to change."""
-        return part > 1 if system.multiplier is None else jnp.array(False)
+        return met if system.multiplier is None else jnp.array(False)

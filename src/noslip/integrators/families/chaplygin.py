@@ -6,7 +6,8 @@ Let Ld(r, r + d) be h times the mean of L(r + e d, d / h) over e = epsilon, 1 - 
 
 is a one-step method for (r, P), P the discrete Legendre momentum: (10), (21), (33), (46) with the start
 P0 = dL/drdot. `start="taylor1"` takes the P0 that leads to r1 = r0 + h rdot0, as in the paper's figures.
-The group moves by the discrete constraint (14): g1 = g retract(-A d), A the mean over the nodes.
+The group moves by the discrete constraint (14): g1 = g retract(-A d), where A solves the mean of the
+one-forms over the nodes for the group velocity.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from noslip.integrators.base import (
     require_one_of,
 )
 from noslip.integrators.solve import Status
+from noslip.numerics.linear import solve
 from noslip.system import System
 
 STARTS = ("legendre", "taylor1")
@@ -158,8 +160,11 @@ class OnBase(Integrator):
 
     def group_step(self, reduced: Reduction, r: Array, d: Array) -> Array:
         """g^-1 g1 by the discrete constraint (14)."""
-        A = sum(reduced.connection(r + e * d) for e in self.nodes) / len(self.nodes)
-        return reduced.group.retract(-A @ d)
+        if len(self.nodes) == 1:
+            return reduced.group.retract(-reduced.connection(r + self.nodes[0] * d) @ d)
+        rows = [reduced.one_forms(r + e * d) for e in self.nodes]
+        mu = sum(rows[1:], rows[0])
+        return reduced.group.retract(-solve(mu[:, reduced.fibre_index], mu[:, reduced.base_index] @ d))
 
     def observed(self, system: System, state: Any) -> Any:
         """The state with the velocity that belongs to its momentum."""
@@ -246,10 +251,10 @@ class OnHamiltonizedBase(OnBase):
         """One step; where f has a zero on the way that the method cannot pass, the record says so."""
         moved, record = super().advance(system, state, h)
         r, failed = state.q.value[self.reduced(system).base_index], record.status != Status.SOLVED
-        step = jnp.where(failed, self.guess(system, state, h), h * moved.last)
-        # near a zero of f, d ln f . step is minus the part of the way to it that the step goes
-        part = -jnp.dot(self.hamiltonized(system).omega(r), step)
-        ended = jnp.where(failed, part > 0.5, self.passes_zero(system, state, moved, part))
+        # a step that fails near a zero may have come only half of the way to it
+        way = jnp.where(failed, 2 * self.guess(system, state, h), h * moved.last)
+        met = self.hamiltonized(system).vanishes_on_the_way(r, way)
+        ended = jnp.where(failed, met, self.passes_zero(system, state, moved, met))
         status = jnp.where(ended, int(Status.MULTIPLIER_ZERO), record.status)
         return moved, Solve(record.iterations, record.increment, record.residual, status)
 
@@ -261,9 +266,9 @@ class OnHamiltonizedBase(OnBase):
         return f"; f vanishes at about t = {run.t[-1] - 1 / float(rate):.6g}"
 
     def passes_zero(
-        self, system: System, state: HamiltonizedState, moved: HamiltonizedState, part: Array
+        self, system: System, state: HamiltonizedState, moved: HamiltonizedState, met: Array
     ) -> Array:
-        """Whether a solved step has gone through a zero of f where it cannot go on."""
+        """Whether a solved step, which has met a zero of f or not, cannot go on."""
         raise NotImplementedError(f"{type(self).__name__} must define passes_zero")
 
 
