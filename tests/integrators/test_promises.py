@@ -10,6 +10,7 @@ from noslip.geometry.finite_difference_map import RhoFunctions
 from noslip.integrators.base import VOCABULARY
 from noslip.integrators.composition import Composition
 from noslip.integrators.discrete_lagrange_dalembert import DiscreteLagrangeDAlembert
+from noslip.integrators.full_space_discrete_gradient import FullSpaceDiscreteGradient
 from noslip.integrators.generating_function import GeneratingFunction
 from noslip.integrators.geometric_nonholonomic import GeometricNonholonomic
 from noslip.integrators.lagrange_dalembert_chaplygin import LagrangeDAlembertChaplygin
@@ -43,6 +44,13 @@ def test_the_first_multiplier_of_a_two_point_method_converges_for_every_map(meth
         errors.append(np.max(np.abs(run.multipliers[1] - exact)))
     assert errors[0] < 0.05
     assert errors[1] < 0.55 * errors[0] + 1e-13
+
+
+def test_multipliers_that_do_not_converge_are_said_to_have_order_zero():
+    """CFHM (15) with the unsymmetric (13): mu v swings by O(h) from node to node, so lam by a constant."""
+    method = FullSpaceDiscreteGradient("coordinate_increment")
+    assert (method.multiplier_order, FullSpaceDiscreteGradient().multiplier_order) == (0, 1)
+    claims.check_order(method, claims.perturbed_case(chaplygin_sleigh))
 
 
 def test_a_wrong_order_of_multipliers_is_found():

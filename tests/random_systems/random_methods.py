@@ -29,7 +29,7 @@ from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
 from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic
 
 GRADIENTS = ("gonzalez", "mean_value", "coordinate_increment", "symmetrized_coordinate_increment")
-FRAMES = ("system", "householder", "orthonormal")
+FRAMES = ("system", "householder", "orthonormal", "none")
 SYMMETRIC = ("gonzalez", "mean_value")
 Rng = np.random.Generator
 

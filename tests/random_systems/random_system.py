@@ -53,11 +53,12 @@ class Shape:
 
 
 def random_shape(rng: np.random.Generator, largest: int = 8) -> Shape:
-    """Any shape; m = 0 joins by a 0 in the place of the 1."""
+    """Any shape."""
     form = str(rng.choice(FORMS, p=[0.55, 0.15, 0.15, 0.15]))
     n = int(rng.integers(2, largest + 1))
-    m = int(rng.integers(max(1, n - 2) if form == "hamiltonizable" else 1, n))
-    kind = str(rng.choice(KINDS)) if form == "plain" else "linear"
+    least = {"plain": 0, "hamiltonizable": max(1, n - 2)}.get(form, 1)
+    m = int(rng.integers(least, n))
+    kind = str(rng.choice(KINDS)) if form == "plain" and m > 0 else "linear"
     forced = form != "hamiltonizable" and rng.random() < 0.3
     return Shape(n, m, kind, form, bool(forced), bool(rng.random() < 0.3))
 
@@ -129,6 +130,7 @@ def _functions(shape: Shape) -> dict[str, Any]:
     given: dict[str, Any] = (
         {"constraint": constraint} if shape.kind == "nonlinear" else {"one_forms": one_forms}
     )
+    given = given if shape.m else {}
     given |= {"drift": drift} if shape.kind == "affine" else {}
     given |= {"force": force} if shape.forced else {}
     given |= {"frame": frame} if shape.form == "framed" else {}

@@ -100,7 +100,8 @@ class Integrator:
     @property
     def multiplier_order(self) -> int | None:
         """Order of the error of the method's own multipliers at the times by which it dates them, the largest
-        of a run; the claims test measures it. None where `observe` gives none: then they are lam(q, v)."""
+        of a run; 0 if they do not converge. The claims test measures it. None where `observe` gives none:
+        then they are lam(q, v)."""
         return None
 
     @property

@@ -47,7 +47,6 @@ class FullSpaceDiscreteGradient(OnDStar):
 
     gradient: str = "gonzalez"
 
-    multiplier_order = 1
     frame, uses_frame = "coordinates", False
     reference = "CFHM (15)"
 
@@ -57,6 +56,10 @@ class FullSpaceDiscreteGradient(OnDStar):
     @property
     def order(self) -> int:
         return 1 if self.gradient == "coordinate_increment" else 2
+
+    @property
+    def multiplier_order(self) -> int:
+        return self.order - 1
 
     @property
     def preserves(self) -> frozenset[str]:
