@@ -194,6 +194,7 @@ OF_METHODS = [
         "minus + p - h * (1 - e) * slope, plus + p + h * e * slope",
         "minus + p - h * e * slope, plus + p + h * (1 - e) * slope",
         claims("ReducedDLA"),
+        claims("HamiltonizedDEL"),
     ),
 ]
 
