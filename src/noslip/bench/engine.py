@@ -21,10 +21,11 @@ import numpy as np
 
 from noslip.analysis.timing import best_of_rounds, one_core
 from noslip.bench.machine import versions
-from noslip.engine.backends import native
+from noslip.engine.backends import cuda, native
 from noslip.engine.program import Loop, Program, count
 from noslip.integrators.base import Integrator
 from noslip.integrators.discrete_gradient import DiscreteGradient
+from noslip.integrators.energy_collocation import EnergyCollocation
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
 from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic
 from noslip.markdown import table
@@ -177,31 +178,54 @@ def _many(module: Any, method: Integrator, name: str, limits: Limits) -> Iterato
 
 
 def on_gpu() -> Iterator[Row]:
-    """2^20 members in one kernel, and the same by jax.vmap."""
-    if jax.default_backend() != "gpu":
+    """2^20 members in kernels, and by jax.vmap where JAX sees the GPU; their bits beside native code's."""
+    if not cuda.count():
         return
-    for module, name in ((quartic, "quartic"), (gearbox, "gearbox")):
-        method, steps = METHODS[0], 500
+    for module, name, method in (
+        (gearbox, "gearbox", DiscreteGradient()),
+        (gearbox, "gearbox", DiscreteGradient(frame="none")),
+        (gearbox, "gearbox", EnergyCollocation(3)),
+        (quartic, "quartic", DiscreteGradient()),
+        (quartic, "quartic", DiscreteGradient(frame="none")),
+        (quartic, "quartic", SemiImplicitDLA()),
+    ):
+        steps, member = 200, Member(method, ())
         inputs = members(module, STEP[name], GPU_MEMBERS)
         began = time.perf_counter()
-        kernel = GpuMembers(Member(method, ()), inputs)
-        kernel.to(1)
-        compiling = time.perf_counter() - began
-        vmapped = XlaMembers(Member(method, ()), inputs)
-        vmapped.to(1)
-        rivals: Rivals = {
-            "gpu kernel": partial(_go_on, kernel, steps),
-            "gpu jax.vmap": partial(_go_on, vmapped, 10),
-        }
+        GpuMembers(member, members(module, STEP[name], 32)).to(1)
+        first, kernel, lanes = (
+            time.perf_counter() - began,
+            GpuMembers(member, inputs),
+            NativeMembers(member, inputs, None),
+        )
+        same = _same_bits(kernel, lanes, 50)
+        rivals: Rivals = {"gpu kernel": partial(_go_on, kernel, steps)}
+        if jax.default_backend() == "gpu":
+            vmapped = XlaMembers(member, inputs)
+            vmapped.to(1)
+            rivals["gpu jax.vmap"] = partial(_go_on, vmapped, 10)
         seconds = best_of_rounds(rivals, 2)
-        failed = int(np.sum(np.asarray(kernel.xla.full.carry.interval.status) != 0))
-        work = {"members": GPU_MEMBERS, "seconds to compile": compiling, "failed": failed}
-        per_step = {
-            "gpu kernel": seconds["gpu kernel"] / steps / GPU_MEMBERS,
-            "gpu jax.vmap": seconds["gpu jax.vmap"] / 10 / GPU_MEMBERS,
+        usual = kernel.code.kernel(kernel.shares[0].device, "usual")
+        failed = int(np.sum(kernel.final().carry.interval.status != 0))
+        work = {"members": GPU_MEMBERS, "seconds to the first step": first, "failed": failed}
+        work |= {
+            "members with the bits of native code": same,
+            "registers": usual.registers,
+            "local bytes": usual.local,
         }
+        taken = {"gpu kernel": steps, "gpu jax.vmap": 10}
+        per_step = {by: value / taken[by] / GPU_MEMBERS for by, value in seconds.items()}
         for row in _rows("ensemble, GPU", name, method, per_step, work):
             yield row | {"steps per second": 1e9 / row["ns"]}
+
+
+def _same_bits(kernel: GpuMembers, lanes: NativeMembers, steps: int) -> int:
+    """How many members have the same state after so many steps."""
+    for runner in (kernel, lanes):
+        runner.to(steps)
+    pairs = zip(jax.tree.leaves(kernel.final()), jax.tree.leaves(lanes.final()), strict=True)
+    same = [(a == b).reshape(len(a), -1).all(axis=1) for a, b in pairs]
+    return int(np.sum(np.all(same, axis=0)))
 
 
 def _go_on(runner: Any, steps: int) -> None:

@@ -8,7 +8,7 @@ small dense solves, simplified on the way. `memory.Table` lays pytrees of arrays
 
     numpy_rows           runs one at once, over many rows, or writes a short one as Python
     llvm_text, native    write it as LLVM IR, for scalars or lanes, and compile it for this machine
-    pallas               writes it as a kernel of a GPU
+    ptx, cuda            write it as a kernel of a GPU, and load it there
     heyoka_expressions   gives expressions for a Taylor integrator
     sympy_formulas       gives formulas to be read
 """

@@ -77,6 +77,7 @@ class Loop:
     """Run `body` while its condition holds; `enter` says whether the first turn is run at all.
 
     `before` is run once, if the loop is entered: what does not change inside, but is not needed without it.
+    A `rare` loop is one that hardly any call enters.
     """
 
     enter: int
@@ -87,6 +88,7 @@ class Loop:
     outs: list[int]
     again: int
     results: list[int]
+    rare: bool = False
 
 
 @dataclass(slots=True)
@@ -224,6 +226,14 @@ def finish(
 ) -> Program:
     """Drop what no output needs, fuse products into sums, and close the program."""
     setup, main = blocks
+    drop_unneeded(nodes, setup, main, outputs)
+    program = Program(nodes, inputs, fixed, setup, main, outputs, shape)
+    _fuse(program)
+    return program
+
+
+def drop_unneeded(nodes: list[Node], setup: Block, main: Block, outputs: list[int]) -> None:
+    """Leave out of the blocks what no output needs."""
     needed, before = set(outputs), -1
     while len(needed) > before:  # values carried by loops can ask for more on a second look
         before = len(needed)
@@ -236,9 +246,6 @@ def finish(
     for number, node in enumerate(nodes):
         if number not in needed and node.op != "input":
             nodes[number] = DROPPED
-    program = Program(nodes, inputs, fixed, setup, main, outputs, shape)
-    _fuse(program)
-    return program
 
 
 def _mark(nodes: list[Node], block: Block, needed: set[int]) -> None:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import jax
 import numpy as np
 
+from noslip.engine.backends import cuda
 from noslip.engine.program import CannotTranslate, TooLarge
 from noslip.run.many_gpu import GpuMembers
 from noslip.run.many_native import NativeMembers
@@ -45,16 +46,15 @@ def trajectory_runner(
 
 
 def members_runner(member: Member, inputs: MemberInputs, backend: str, threads: int | None) -> MembersRunner:
-    """Many members: a kernel on a GPU where JAX has one, lanes of native code, or XLA's vmap."""
+    """Many members: kernels on GPUs where JAX prefers them, lanes of native code, or XLA's vmap."""
     if member.integrator.host_driven:
         name = type(member.integrator).__name__
         raise ValueError(f"{name} runs one trajectory at a time; call simulate for each member")
-    has_gpu = jax.default_backend() == "gpu"
-    if backend == "gpu" and not has_gpu:
-        raise ValueError("backend 'gpu' needs a GPU that JAX can see, but there is none; use 'auto'")
+    if backend == "gpu" and not cuda.count():
+        raise ValueError("backend 'gpu' needs a GPU with NVIDIA's driver, but there is none; use 'auto'")
 
     def compiled() -> MembersRunner:
-        if backend == "gpu" or (backend == "auto" and has_gpu):
+        if backend == "gpu" or (backend == "auto" and jax.default_backend() == "gpu"):
             return GpuMembers(member, inputs)
         with on_cpu():
             return NativeMembers(member, inputs, threads)

@@ -1,170 +1,151 @@
-"""Many members in one kernel on a GPU."""
+"""Many members on GPUs: one thread each, the whole step in a kernel, Newton's method in a second one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+import functools
+from collections.abc import Sequence
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import Array
 
+from noslip.engine.backends import cuda, ptx
+from noslip.engine.memory import Table
 from noslip.engine.program import cached_with_refusals
-from noslip.engine.translate import translate
-from noslip.integrators.solve import Status
-from noslip.numerics.pytrees import PyTree, anatomy
-from noslip.run.many_xla import OVER_MEMBERS, SHARED, XlaMembers, in_shares
+from noslip.engine.usual import usual
+from noslip.numerics.pytrees import anatomy
+from noslip.run.many_native import MemberPrograms
 from noslip.run.member import Member, MemberInputs, MemberRow, MemberState
-from noslip.run.programs import Shapes
+from noslip.run.programs import Shapes, require_native
 
 
 class GpuMembers:
-    """One kernel that takes every step as solved; members for which one was not are run again by XLA from
-    where the call began, on a CPU, with Newton's method to fall back on.
+    """Members in threads, shared among the GPUs of this process; their bits are those of native code.
 
-    Calls begin at multiples of `grain` and where rows are saved, never where a clock says: the bits of a
-    member that is run again must not depend on the speed of the machine.
+    Nearly every solve settles by the method's quick iteration, and a kernel with that alone needs far fewer
+    registers. Members for which it does not are left as they were at the call, and a second kernel with the
+    whole step takes them through it.
     """
 
     backend = "gpu"
-    grain = 128
 
-    def __init__(self, member: Member, inputs: MemberInputs, interpret: bool = False):
-        from noslip.engine.backends import pallas
-
-        self.xla, self.block = XlaMembers(member, inputs), pallas.BLOCK
-        self.kernel = _gpu_code(member, *anatomy(inputs.shape)[1:], interpret)
-        axes = tuple(inputs.axes)
-
-        def advance(leaves: list[Array], full: MemberState, steps: Array) -> MemberState:
-            table = _columns(leaves, axes, len(full.carry.step), self.block)
-            numbers, counts = self.kernel(table, *_to_tables(full, self.block), steps)
-            return _from_tables(numbers, counts, full)
-
-        given = [SHARED if axis is None else OVER_MEMBERS for axis in axes]
-        self.advance = in_shares(advance, self.xla.mesh, (given, OVER_MEMBERS, SHARED))
-        self.dead = np.zeros(len(self.xla.full.carry.step), bool)  # failed for good
-
-    @property
-    def reached(self) -> int:
-        return self.xla.reached
+    def __init__(self, member: Member, inputs: MemberInputs, devices: Sequence[cuda.Device] | None = None):
+        require_native(inputs.shape[0])
+        self.code = _gpu_code(member, *anatomy(inputs.shape)[1:])
+        self.members, self.reached = inputs.members, 0
+        fixed = Table(inputs.shape).pack(inputs.fixed, self.members, ptx.WARP)
+        initial = Table(inputs.initial_shape).pack(inputs.initial, self.members, ptx.WARP)
+        chosen = _devices() if devices is None else devices
+        ends = np.linspace(0, len(fixed), min(len(chosen), len(fixed)) + 1).astype(int).tolist()
+        self.shares = [
+            _Share(device, self.code, fixed[a:b])
+            for device, a, b in zip(chosen, ends[:-1], ends[1:], strict=False)
+        ]
+        for share, a, b in zip(self.shares, ends[:-1], ends[1:], strict=True):
+            share.start(initial[a:b])
 
     def to(self, stop: int) -> int:
-        while self.reached < stop:
-            self._call(min((self.reached // self.grain + 1) * self.grain, stop))
-        return self.reached
-
-    def _call(self, stop: int) -> None:
-        from noslip.engine.backends import pallas
-
-        before = self.xla.full
-        with pallas.quiet():
-            full = jax.block_until_ready(self.advance(self.xla.leaves, before, stop - self.reached))
-        failed = np.asarray(full.carry.interval.status) != Status.SOLVED
-        if self.dead.any():
-            full = _kept(full, before, self.dead)
-        if len(again := np.flatnonzero(failed & ~self.dead)):
-            full = self._rerun(full, before, again, stop)
-        self.xla.full, self.xla.reached = full, stop
-
-    def _rerun(self, full: MemberState, before: MemberState, failed: np.ndarray, stop: int) -> MemberState:
-        """`full` with these members run again from `before`.
-
-        A few of them run on a CPU, where a step takes microseconds and not the time to launch its many
-        operations on a GPU; more than 1024 stay here. Their number is rounded up to 16, 64, ..., each of
-        which is compiled once.
-        """
-        size = 16
-        while size < len(failed):
-            size *= 4
-        padded = np.resize(failed, size)
-        all_leaves = self.xla.leaves
-        varying = {k: all_leaves[k] for k, axis in enumerate(self.xla.axes) if axis is not None}
-        own, state = jax.device_get(_taken((varying, before), padded))
-        leaves = [own[k] if k in own else np.asarray(x) for k, x in enumerate(all_leaves)]
-        with jax.default_device(jax.local_devices(backend="cpu" if size <= 1024 else None)[0]):
-            done = jax.device_get(self.xla.code.advance_anywhere(leaves, state, np.int64(stop)))
-        self.dead[failed] = done.carry.interval.status[: len(failed)] != Status.SOLVED
-        return _put_back(full, padded, done)
+        if stop > self.reached:
+            for share in self.shares:
+                share.advance(stop - self.reached)
+            for share in self.shares:
+                share.finish()
+        self.reached = stop
+        return stop
 
     def row(self) -> MemberRow:
-        return self.xla.row()
+        rows = [share.mapped("save", share.full, self.code.slots["row"]) for share in self.shares]
+        return Table(self.code.row).unpack(np.concatenate(rows), self.members)
 
     def final(self) -> MemberState:
-        return self.xla.final()
+        tables = [share.full.get(share.shape("full")) for share in self.shares]
+        return Table(self.code.full).unpack(np.concatenate(tables), self.members)
 
     def resume(self, full: MemberState, reached: int) -> None:
-        self.xla.resume(full, reached)
-        self.dead = np.asarray(self.xla.full.carry.interval.status) != Status.SOLVED
+        table, first = Table(self.code.full).pack(full, self.members, ptx.WARP), 0
+        for share in self.shares:
+            share.full.put(table[first : first + share.groups])
+            first += share.groups
+        self.reached = reached
 
 
-@jax.jit
-def _taken(tree: PyTree, which: Array) -> PyTree:
-    return jax.tree.map(lambda x: x[which], tree)
+class _Share:
+    """The groups of members that one device has, and their tables there."""
+
+    def __init__(self, device: cuda.Device, code: _GpuCode, fixed: np.ndarray):
+        self.device, self.code, self.groups = device, code, len(fixed)
+        self.members = self.groups * ptx.WARP  # those that fill the last group up are run like others
+        self.fixed = device.array(fixed)
+        self.left, self.count = device.empty(self.members), device.array(np.zeros(1, np.int64))
+
+    def shape(self, name: str) -> tuple[int, int, int]:
+        return self.groups, self.code.slots[name], ptx.WARP
+
+    def start(self, initial: np.ndarray) -> None:
+        carry, sums = (self.code.slots[name] for name in ("carry", "sums"))
+        started = self.mapped("start", self.device.array(initial), len(self.code.programs["start"].outputs))
+        begun = self.mapped("begin", self.device.array(np.ascontiguousarray(started[:, :carry])), sums)
+        self.full = self.device.array(np.concatenate([started[:, :carry], begun], axis=1))
+
+    def mapped(self, name: str, values: cuda.Array, slots: int) -> np.ndarray:
+        """What a program makes of each member's values."""
+        out = self.device.empty(self.members * slots)
+        self.code.kernel(self.device, name).launch(self.members, self.fixed, values, out)
+        self.device.wait()
+        return out.get((self.groups, slots, ptx.WARP))
+
+    def advance(self, steps: int) -> None:
+        self.steps = steps
+        self.count.put(np.zeros(1, np.int64))
+        self._launch("usual")
+
+    def finish(self) -> None:
+        self.device.wait()
+        if self.count.get((1,))[0]:
+            self._launch("whole")
+            self.device.wait()
+
+    def _launch(self, name: str) -> None:
+        kernel = self.code.kernel(self.device, name)
+        kernel.launch(self.members, self.fixed, self.full, self.left, self.count, numbers=(self.steps,))
 
 
-@jax.jit
-def _kept(new: MemberState, old: MemberState, which: Array) -> MemberState:
-    return jax.tree.map(
-        lambda a, b: jnp.where(which.reshape(which.shape + (1,) * (a.ndim - 1)), b, a), new, old
-    )
+class _GpuCode:
+    """The programs of a member, and their kernels on each device that has asked for one."""
 
+    def __init__(self, made: MemberPrograms):
+        self.programs, self.full, self.row = made.programs, made.full, made.row
+        step = self.programs["step"]
+        self.slots = {
+            "carry": Table(self.full.carry).slots,
+            "sums": Table(self.full.sums).slots,
+            "full": Table(self.full).slots,
+            "row": Table(self.row).slots,
+        }
+        own = self.slots["carry"]
+        self.usual_step = usual(step, own + 1, (own + 1, own + 2))
+        self.kernel = functools.cache(self._kernel)
 
-@jax.jit
-def _put_back(tree: MemberState, which: Array, part: MemberState) -> MemberState:
-    return jax.tree.map(lambda x, new: x.at[which].set(new), tree, part)
+    def _kernel(self, device: cuda.Device, name: str) -> cuda.Kernel:
+        return device.kernel(self.text(name))
+
+    def text(self, name: str) -> str:
+        """The kernel of a program, or of one of the two time loops, as LLVM text."""
+        if name not in ("usual", "whole"):
+            return ptx.map_kernel(self.programs[name])
+        after = self.programs["after"]
+        step = self.usual_step if name == "usual" else self.programs["step"]
+        return ptx.advance_kernel(step, after if after.outputs else None, usual=name == "usual")
 
 
 @cached_with_refusals
-def _gpu_code(
-    member: Member, structure: jax.tree_util.PyTreeDef, shapes: Shapes, interpret: bool
-) -> Callable[..., Any]:
-    from noslip.engine.backends import pallas
-
+def _gpu_code(member: Member, structure: jax.tree_util.PyTreeDef, shapes: Shapes) -> _GpuCode:
     shape = jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(s, float) for s in shapes])
-    n = shape[0].n
-    x, scalar = jax.ShapeDtypeStruct((n,), float), jax.ShapeDtypeStruct((), float)
-    carry = jax.eval_shape(member.start, shape, (x, x, scalar))
-    full = MemberState(carry, jax.eval_shape(member.begin, shape, carry))
-    step = translate(member.step_regardless, shape, carry, skip="newton_fallback")
-    after = translate(member.after, shape, full) if member.watch else None
-    return pallas.advance_function(step, after, interpret)
+    return _GpuCode(MemberPrograms(member, shape))
 
 
-def _padded(columns: list[Array], members: int, block: int, dtype: type) -> Array:
-    table = jnp.concatenate(columns) if columns else jnp.zeros((0, members), dtype)
-    missing = -members % block
-    return jnp.concatenate([table, jnp.repeat(table[:, -1:], missing, axis=1)], axis=1) if missing else table
-
-
-def _columns(leaves: list[Array], axes: Sequence[int | None], members: int, block: int) -> Array:
-    """The fixed inputs as a table [slot][member]."""
-    rows = []
-    for leaf, axis in zip(leaves, axes, strict=True):
-        array = jnp.asarray(leaf, float)
-        full = array if axis == 0 else jnp.broadcast_to(array, (members, *array.shape))
-        rows.append(full.reshape(members, -1).T)
-    return _padded(rows, members, block, float)
-
-
-def _to_tables(full: MemberState, block: int) -> tuple[Array, Array]:
-    """Floats and whole numbers of the state, [slot][member]."""
-    leaves = jax.tree.leaves(full)
-    members = leaves[0].shape[0]
-    flat = [leaf.reshape(members, -1).T for leaf in leaves]
-    floats = [x for x in flat if x.dtype == float]
-    wholes = [x.astype(jnp.int64) for x in flat if x.dtype != float]
-    return _padded(floats, members, block, float), _padded(wholes, members, block, jnp.int64)
-
-
-def _from_tables(numbers: Array, counts: Array, like: MemberState) -> MemberState:
-    leaves, structure = jax.tree.flatten(like)
-    out, first = [], {True: 0, False: 0}
-    for leaf in leaves:
-        real, size = leaf.dtype == float, leaf[0].size
-        table = numbers if real else counts
-        part = table[first[real] : first[real] + size, : len(leaf)]
-        out.append(part.T.reshape(leaf.shape).astype(leaf.dtype))
-        first[real] += size
-    return jax.tree.unflatten(structure, out)
+def _devices() -> list[cuda.Device]:
+    """The GPU that JAX was told to use, or all that this process has."""
+    chosen = jax.config.jax_default_device  # type: ignore[attr-defined]
+    if chosen is not None and getattr(chosen, "platform", "") == "gpu":
+        return [cuda.device(chosen.local_hardware_id)]
+    return [cuda.device(number) for number in range(cuda.count())]

@@ -23,7 +23,6 @@ class NativeMembers:
     """Lanes of native code, groups of members spread over threads."""
 
     backend = "native"
-    grain = 1
 
     def __init__(self, member: Member, inputs: MemberInputs, threads: int | None):
         require_native(inputs.shape[0])
@@ -82,8 +81,8 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-class _NativeCode:
-    """The programs of a member, and their machine code in lanes."""
+class MemberPrograms:
+    """The programs of a member."""
 
     def __init__(self, member: Member, shape: Fixed):
         _, structure, shapes = anatomy(shape[0])
@@ -98,6 +97,13 @@ class _NativeCode:
             "save": translate(member.save, shape, self.full),
         }
         self.row = self.programs["save"].shape
+
+
+class _NativeCode(MemberPrograms):
+    """The programs of a member, and their machine code in lanes."""
+
+    def __init__(self, member: Member, shape: Fixed):
+        super().__init__(member, shape)
         self.compiled: dict[str, Callable[..., None]] = {}
 
     def function(self, name: str) -> Callable[..., None]:

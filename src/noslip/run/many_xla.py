@@ -24,7 +24,6 @@ class XlaMembers:
     """vmap, on whatever device JAX prefers; on several, each takes a share of the members."""
 
     backend = "xla"
-    grain = 1
 
     def __init__(self, member: Member, inputs: MemberInputs):
         leaves, structure = jax.tree.flatten(inputs.fixed)
@@ -104,7 +103,6 @@ class _XlaCode:
 
             return lax.while_loop(lambda full: jnp.any(waiting(full)), turn, full)
 
-        self.advance_anywhere = jax.jit(advance)
         given = [SHARED if axis is None else OVER_MEMBERS for axis in axes]
         self.start = in_shares(each(start), mesh, (given, OVER_MEMBERS))
         self.save = in_shares(each(member.save), mesh, (given, OVER_MEMBERS))

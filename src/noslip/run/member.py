@@ -71,11 +71,7 @@ class Member:
 
     def step(self, fixed: Fixed, carry: Carry) -> tuple[Carry, Array]:
         with without_derivatives():
-            return steps.step_or_stay(fixed[0], self.integrator, carry, fixed[1])
-
-    def step_regardless(self, fixed: Fixed, carry: Carry) -> Carry:
-        with without_derivatives():
-            return steps.step_regardless(fixed[0], self.integrator, carry, fixed[1])
+            return steps.step_or_stay(fixed[0], self.integrator, carry, fixed[1])[:2]
 
     def after(self, fixed: Fixed, full: MemberState) -> Sums:
         """The sums with the new state in them, unless the member has failed."""

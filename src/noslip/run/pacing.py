@@ -16,18 +16,15 @@ Progress = Callable[[int, int], None]  # of the steps done and the steps in all
 
 
 class Pace:
-    """The number of steps of the next call: what fits into `seconds`, but at most eight times the last one.
+    """The number of steps of the next call: what fits into `seconds`, at most eight times the last one."""
 
-    Where `grain` is not 1, calls end at its multiples, or at the end.
-    """
-
-    def __init__(self, first_piece: int, seconds: float, grain: int = 1):
-        self.piece, self.seconds, self.grain = first_piece, seconds, grain
+    def __init__(self, first_piece: int, seconds: float):
+        self.piece, self.seconds = first_piece, seconds
 
     def stop(self, done: int, end: int) -> int:
         """The step to which the call that begins now, at step `done`, shall go."""
         self.done, self.began = done, time.perf_counter()
-        return min(-(-(done + self.piece) // self.grain) * self.grain, end)
+        return min(done + self.piece, end)
 
     def reached(self, done: int) -> None:
         """That call has ended at step `done`."""

@@ -56,7 +56,7 @@ class Plan:
         if rows_before == 0:
             first = runner.row()
             yield 0, first
-        pace = Pace(FIRST_PIECE, SECONDS_PER_CALL, runner.grain)
+        pace = Pace(FIRST_PIECE, SECONDS_PER_CALL)
         done = runner.reached
         while done < self.steps:
             target = min((done // self.save_every + 1) * self.save_every, self.steps)

@@ -36,7 +36,7 @@ class StepPrograms:
             q, v, t = initial
             return steps.first_state(fixed[0], integrator, q, v, t, fixed[1])
 
-        def step(fixed: Fixed, carry: Carry) -> tuple[Carry, Array]:
+        def step(fixed: Fixed, carry: Carry) -> tuple[Carry, Array, tuple[Array, Array]]:
             with without_derivatives():
                 return steps.step_or_stay(fixed[0], integrator, carry, fixed[1])
 
@@ -45,7 +45,7 @@ class StepPrograms:
 
         self.start = translate(start, self.fixed, self.initial)
         self.carry, self.row = self.start.shape
-        self.step = translate(step, self.fixed, self.carry)
+        self.step = translate(step, self.fixed, self.carry, rare="newton_fallback")
         self.save = translate(save, self.fixed, self.carry)
         self.tables = {
             "fixed": Table(self.fixed),

@@ -53,7 +53,6 @@ class MembersRunner(Protocol):
     """Many members, all at the same step but those that have failed."""
 
     backend: str
-    grain: int  # calls begin at multiples of this, and where rows are saved
 
     @property
     def reached(self) -> int:

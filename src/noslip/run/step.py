@@ -3,7 +3,7 @@
 Everything that runs a method, one trajectory or many, on whatever backend, runs these functions:
 
     carry, row = first_state(...)                 the start
-    carry, ok = step_or_stay(..., carry, h)       a step; a failed one leaves the state as it was
+    carry, ok, _ = step_or_stay(..., carry, h)    a step; a failed one leaves the state as it was
     row, carry = save(..., carry)                 what a saved time shows
 """
 
@@ -134,12 +134,15 @@ def save(system: System, integrator: Integrator, carry: Carry) -> tuple[Row, Car
     return row_of(system, integrator, carry), Carry(carry.state, carry.step, carry.turns, fresh)
 
 
-def step_or_stay(system: System, integrator: Integrator, carry: Carry, h: Array) -> tuple[Carry, Array]:
-    """One step, unless an earlier one has failed; whether none has."""
+def step_or_stay(
+    system: System, integrator: Integrator, carry: Carry, h: Array
+) -> tuple[Carry, Array, tuple[Array, Array]]:
+    """One step, unless an earlier one has failed; whether none has; and the two truths of a usual step, that
+    no earlier one had failed and that this one was solved."""
     stepped = step(system, integrator, carry, h)
-    ok = carry.interval.status == Status.SOLVED
+    ok, solved = carry.interval.status == Status.SOLVED, stepped.step > carry.step
     kept = jax.tree.map(lambda new, old: jnp.where(ok, new, old), stepped, carry)
-    return kept, kept.interval.status == Status.SOLVED
+    return kept, kept.interval.status == Status.SOLVED, (ok, solved)
 
 
 def strong(tree: T) -> T:

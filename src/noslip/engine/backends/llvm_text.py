@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from noslip.engine.backends.llvm_dense import ROUTINES
 from noslip.engine.program import UNUSED, Dense, Loop, Node, Number, Program, Rolled, Visitor
+from noslip.engine.translate import huge_angles
 
 SCALAR = {"f": "double", "i": "i64", "b": "i1"}
 PLAIN = {
@@ -30,8 +31,9 @@ INTRINSIC = {"abs": "fabs", "sqrt": "sqrt", "rint": "rint", "floor": "floor", "c
 class LlvmWriter(Visitor):
     """Text of one function body, with names for values and the label of the current block."""
 
-    def __init__(self, lanes: int):
+    def __init__(self, lanes: int, pitch: int | None = None):
         self.lanes = lanes
+        self.pitch = pitch or lanes  # members side by side in memory: those of all threads of a warp on a GPU
         self.lines: list[str] = []
         self.names: dict[int, str] = {}
         self.declared: set[str] = set()
@@ -96,6 +98,24 @@ class LlvmWriter(Visitor):
         self.program = program
         self.names = dict(zip(program.inputs, values, strict=True))
 
+    def prepare(self, program: Program, fixed: Sequence[str]) -> dict[int, str]:
+        """Write what depends on the fixed inputs alone; names of its values, for `inline`."""
+        self.bind(program, [*fixed, *["undef"] * (len(program.inputs) - program.fixed)])
+        self.block(program.setup)
+        return dict(self.names)
+
+    def inline(
+        self, program: Program, inputs: Sequence[str], prepared: dict[int, str] | None = None
+    ) -> list[str]:
+        """Write the program for these inputs; names of its outputs."""
+        self.bind(program, inputs)
+        if prepared is None:
+            self.block(program.setup)
+        else:
+            self.names = {**prepared, **self.names}
+        self.block(program.main)
+        return [self.name(o) for o in program.outputs]
+
     def name(self, node: int) -> str:
         found = self.names.get(node)
         if found is None:
@@ -158,8 +178,11 @@ class LlvmWriter(Visitor):
         return self.select("f", self.emit(f"or {self.type('b')} {better}, {nan}"), a, b)
 
     def library(self, name: str, args: Sequence[str]) -> str:
-        types = ", ".join(["double"] * len(args))
-        self.declared.add(f"declare double @{name}({types})")
+        """A function of the C library, or one of ours, once for each lane."""
+        if name in ("sin", "cos"):
+            name = self.written_out(name)
+        else:
+            self.declared.add(f"declare double @{name}({', '.join(['double'] * len(args))})")
         if self.lanes == 1:
             return self.emit(f"call double @{name}({', '.join(f'double {a}' for a in args)})")
         t, out = self.type("f"), "poison"
@@ -168,6 +191,19 @@ class LlvmWriter(Visitor):
             value = self.emit(f"call double @{name}({', '.join(f'double {a}' for a in parts)})")
             out = self.emit(f"insertelement {t} {out}, double {value}, i32 {k}")
         return out
+
+    def written_out(self, name: str) -> str:
+        """The function of the module that has the sine or cosine of a huge number."""
+        own = f"{name}_of_huge"
+        if own not in self.routines:
+            inner = LlvmWriter(1)
+            inner.used = self.used  # names of tables are the module's
+            (value,) = inner.inline(huge_angles.program(name), ["%x"])
+            inner.line(f"ret double {value}")
+            self.used = inner.used
+            self.declared |= inner.declared
+            self.routines[own] = inner.function(f"internal double @{own}(double %x) noinline")
+        return own
 
     def loop(self, loop: Loop) -> None:
         enter, nodes = self.name(loop.enter), self.program.nodes
@@ -315,7 +351,7 @@ class LlvmWriter(Visitor):
 
     # ---- memory -----------------------------------------------------------------------------------
     def load(self, pointer: str, slot: int, kind: str) -> str:
-        place = self.emit(f"getelementptr i64, ptr {pointer}, i64 {slot * self.lanes}")
+        place = self.emit(f"getelementptr i64, ptr {pointer}, i64 {slot * self.pitch}")
         stored = "f" if kind == "f" else "i"
         value = self.emit(f"load {self.type(stored)}, ptr {place}, align 8")
         return value if kind != "b" else self.emit(f"icmp ne {self.type('i')} {value}, {self.literal(0)}")
@@ -323,5 +359,5 @@ class LlvmWriter(Visitor):
     def store(self, pointer: str, slot: int, kind: str, value: str) -> None:
         if kind == "b":
             value, kind = self.emit(f"zext {self.type('b')} {value} to {self.type('i')}"), "i"
-        place = self.emit(f"getelementptr i64, ptr {pointer}, i64 {slot * self.lanes}")
+        place = self.emit(f"getelementptr i64, ptr {pointer}, i64 {slot * self.pitch}")
         self.line(f"store {self.type(kind)} {value}, ptr {place}, align 8")

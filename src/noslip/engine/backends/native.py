@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -101,11 +101,8 @@ def map_function(program: Program, width: int) -> NativeFunction:
         out = _group(w, "%out", g, len(outs))
         names = [w.load(fixed, k, kind) for k, kind in enumerate(kinds[: program.fixed])]
         names += [w.load(values, k, kind) for k, kind in enumerate(kinds[program.fixed :])]
-        w.bind(program, names)
-        w.block(program.setup)
-        w.block(program.main)
-        for k, (node, kind) in enumerate(zip(program.outputs, outs, strict=True)):
-            w.store(out, k, kind, w.name(node))
+        for k, (value, kind) in enumerate(zip(w.inline(program, names), outs, strict=True)):
+            w.store(out, k, kind, value)
     w.line("ret void")
     text = w.function("void @map(ptr noalias %fixed, ptr noalias %values, ptr noalias %out, i64 %groups)")
     module = Module(w.module([text]))
@@ -118,12 +115,12 @@ def advance_function(
 ) -> NativeFunction:
     """call(fixed, carry, rows, groups, k, stop, last, every, capacity): the time loop of each group.
 
-    `step` maps the state to the next one and says whether the member goes on; `after` maps (state, sums) to
-    sums; `save` maps the state to a row and to the state again. A row is written at the multiples of `every`
-    and at `last`. The loop ends early when no lane goes on.
+    `step` maps the state to the next one and says next whether the member goes on; `after` maps
+    (state, sums) to sums; `save` maps the state to a row and to the state again. A row is written at the
+    multiples of `every` and at `last`. The loop ends early when no lane goes on.
     """
     w = LlvmWriter(width)
-    state, full, row = (_kinds(p) for p in (step, after or step, save))
+    state, full, row = (kinds_of_state(p) for p in (step, after or step, save))
     if save is not None:
         row = [save.nodes[o].kind for o in save.outputs[: len(save.outputs) - len(full)]]
     fixed_kinds = [step.nodes[i].kind for i in step.inputs[: step.fixed]]
@@ -136,12 +133,8 @@ def advance_function(
         carry = [w.load(carry_at, k, kind) for k, kind in enumerate(full)]
         done = w.emit("srem i64 %first, %every")
         until = w.emit(f"sub i64 %every, {done}")
-        setups = {}
-        for program in (step, after):
-            if program is not None:
-                w.bind(program, [*fixed, *["undef"] * (len(program.inputs) - program.fixed)])
-                w.block(program.setup)
-                setups[id(program)] = dict(w.names)
+        prepared = w.prepare(step, fixed)
+        prepared_sums = {} if after is None else w.prepare(after, fixed)
         loop, leave, finish = w.fresh("time"), w.fresh("leave"), w.fresh("finish")
         origin, some = w.label, w.emit("icmp slt i64 %first, %stop")
         w.line(f"br i1 {some}, label %{loop}, label %{finish}")
@@ -149,11 +142,11 @@ def advance_function(
         place = len(w.lines)
         now = [f"%{w.fresh('c')}" for _ in full]
         k, left, index = (f"%{w.fresh(x)}" for x in ("k", "left", "index"))
-        new = _call(w, step, setups, fixed, now[: len(state)])
-        alive, new = new[-1], new[:-1]
+        new = w.inline(step, [*fixed, *now[: len(state)]], prepared)
+        alive, new = new[len(state)], new[: len(state)]
         sums = now[len(state) :]
         if after is not None:
-            sums = _call(w, after, setups, fixed, [*new, *sums])
+            sums = w.inline(after, [*fixed, *new, *sums], prepared_sums)
         new += sums
         k1 = w.emit(f"add nsw i64 {k}, 1")
         left1 = w.emit(f"sub nsw i64 {left}, 1")
@@ -187,7 +180,7 @@ def advance_function(
     return module.function("advance", *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 6)
 
 
-def _kinds(program: Program | None) -> list[str]:
+def kinds_of_state(program: Program | None) -> list[str]:
     return [] if program is None else [program.nodes[i].kind for i in program.inputs[program.fixed :]]
 
 
@@ -206,7 +199,7 @@ def _save_if(
     keep, join, unsaved = w.fresh("save"), w.fresh("join"), w.label
     w.line(f"br i1 {due}, label %{keep}, label %{join}")
     w.start(keep)
-    saved = _call(w, save, {}, fixed, state)
+    saved = w.inline(save, [*fixed, *state])
     offset = w.emit(f"mul i64 {index}, {8 * w.lanes * len(row)}")
     target = w.emit(f"getelementptr i8, ptr {rows}, i64 {offset}")
     for slot, kind in enumerate(row):
@@ -219,26 +212,9 @@ def _save_if(
     def joined(t: str, old: str, fresh: str) -> str:
         return w.emit(f"phi {t} [ {old}, %{unsaved} ], [ {fresh}, %{end} ]")
 
-    kinds = _kinds(save)
+    kinds = kinds_of_state(save)
     kept = [joined(w.type(t), a, b) for t, a, b in zip(kinds, state, saved[len(row) :], strict=True)]
     return kept, joined("i64", left, "%every"), joined("i64", index, counted)
-
-
-def _call(
-    w: LlvmWriter,
-    program: Program,
-    setups: dict[int, dict[int, str]],
-    fixed: list[str],
-    values: Sequence[str],
-) -> list[str]:
-    """Write the program for these inputs; names of its outputs."""
-    w.bind(program, [*fixed, *values])
-    if id(program) in setups:
-        w.names = {**setups[id(program)], **w.names}
-    else:
-        w.block(program.setup)
-    w.block(program.main)
-    return [w.name(o) for o in program.outputs]
 
 
 def _group(w: LlvmWriter, pointer: str, group: str, slots: int) -> str:

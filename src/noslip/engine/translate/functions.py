@@ -3,7 +3,7 @@
 sin, cos, tan, exp and log are written out (errors below 2 ulp, tested); the others call the C library once
 per lane. Arguments of sine and cosine are reduced by multiples of pi/2 kept in three doubles: with a fused
 multiply-add the first subtraction is exact, and the others leave a tail that the polynomials use. Beyond
-2^30 the C library is asked.
+2^30 see `huge_angles`; machine code has it as a function that is called.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _reduced(b: Builder, x: int) -> tuple[int, int, int]:
     return r, tail, b.raw("ftobits", "i", shifted)
 
 
-def _sine(b: Builder, r: int, tail: int) -> int:
+def sine_of_reduced(b: Builder, r: int, tail: int) -> int:
     z = b.mul(r, r)
     cube = b.mul(z, r)
     w = _horner(b, z, SIN[1:])
@@ -88,7 +88,7 @@ def _sine(b: Builder, r: int, tail: int) -> int:
     return b.sub(r, rest)
 
 
-def _cosine(b: Builder, r: int, tail: int) -> int:
+def cosine_of_reduced(b: Builder, r: int, tail: int) -> int:
     z = b.mul(r, r)
     w = b.mul(z, _horner(b, z, COS))
     half = b.mul(b.const(0.5), z)
@@ -97,7 +97,7 @@ def _cosine(b: Builder, r: int, tail: int) -> int:
     return b.add(big, b.add(lost, b.fma(z, w, b.neg(b.mul(r, tail)))))
 
 
-def _signed(b: Builder, value: int, quadrant: int) -> int:
+def signed(b: Builder, value: int, quadrant: int) -> int:
     """-value where the second bit of `quadrant` is set."""
     sign = b.bits("ishl", b.bits("iand", quadrant, b.const(2)), b.const(62))
     return b.raw("bitstof", "f", b.bits("ixor", b.raw("ftobits", "i", value), sign))
@@ -108,10 +108,10 @@ def _trigonometric(b: Builder, x: int) -> tuple[int, int]:
     if (found := b.recall(("trigonometric", x))) is not None:
         return found[0], found[1]
     r, tail, k = _reduced(b, x)
-    s, c = _sine(b, r, tail), _cosine(b, r, tail)
+    s, c = sine_of_reduced(b, r, tail), cosine_of_reduced(b, r, tail)
     odd = b.compare("ne", b.bits("iand", k, b.const(1)), b.const(0))
-    sine = _signed(b, b.select(odd, c, s), k)
-    cosine = _signed(b, b.select(odd, s, c), b.add(k, b.const(1)))
+    sine = signed(b, b.select(odd, c, s), k)
+    cosine = signed(b, b.select(odd, s, c), b.add(k, b.const(1)))
     huge = b.compare("lt", b.const(HUGE), b.abs(x))
     # x is carried by the loop so that the calls stay inside it, where they are almost never reached
     out = b.loop(

@@ -34,19 +34,19 @@ def translate(
     varying: PyTree,
     *,
     expand: bool = True,
-    skip: str = "",
+    rare: str = "",
     limit: int = LIMIT,
 ) -> Program:
     """The scalar program of `function(fixed, varying)`, pytrees of arrays or of their shapes.
 
-    `expand` writes elementary functions out as arithmetic. The loops of a jitted function named `skip` are
-    not run: its results are what they start from.
+    `expand` writes elementary functions out as arithmetic. The loops of a jitted function named `rare` are
+    marked so; `usual` leaves them out.
     """
     with jax.default_device(jax.local_devices(backend="cpu")[0]):
         jaxpr, shape = jax.make_jaxpr(function, return_shape=True)(fixed, varying)
     builder = Builder(limit)
     builder.blocks = [Block(), Block()]
-    lower = _Lower(builder, expand, skip)
+    lower = _Lower(builder, expand, rare)
     count = len(jax.tree.leaves(fixed))
     arrays, numbers, first = [], [], 0
     for k, aval in enumerate(jaxpr.in_avals):
@@ -66,9 +66,9 @@ def translate(
 
 
 class _Lower(ArrayOperations):
-    def __init__(self, builder: Builder, expand: bool, skip: str):
-        self.b, self.expand, self.skip = builder, expand, skip
-        self.skipping = False
+    def __init__(self, builder: Builder, expand: bool, rare: str):
+        self.b, self.expand, self.rare = builder, expand, rare
+        self.within_rare = False
 
     # ---- walking ----------------------------------------------------------------------------------
     def jaxpr(self, closed: ClosedJaxpr, args: Sequence[Nodes]) -> list[Nodes]:
@@ -126,12 +126,10 @@ class _Lower(ArrayOperations):
     # ---- calls ------------------------------------------------------------------------------------
     def _jit(self, eqn: JaxprEqn, *args: Nodes) -> list[Nodes]:
         name = eqn.params.get("name", "")
-        if self.skip and name == self.skip:
-            self.skipping = True
-            outs = self.jaxpr(eqn.params["jaxpr"], args)
-            self.skipping = False
-            return outs
-        return self.jaxpr(eqn.params["jaxpr"], args)
+        outside, self.within_rare = self.within_rare, self.within_rare or (name != "" and name == self.rare)
+        outs = self.jaxpr(eqn.params["jaxpr"], args)
+        self.within_rare = outside
+        return outs
 
     _pjit = _jit
     _closed_call = _jit
@@ -208,8 +206,6 @@ class _Lower(ArrayOperations):
         p = eqn.params
         n, m = p["cond_nconsts"], p["body_nconsts"]
         cond_consts, body_consts, inits = args[:n], args[n : n + m], args[n + m :]
-        if self.skipping:
-            return list(inits)
         shapes = [x.shape for x in inits]
 
         def condition(x: list[int]) -> int:
@@ -218,7 +214,7 @@ class _Lower(ArrayOperations):
         def body(x: list[int]) -> list[int]:
             return _ravel(self.jaxpr(p["body_jaxpr"], [*body_consts, *_unravel(x, shapes)]))
 
-        return _unravel(self.b.loop(_ravel(inits), condition, body), shapes)
+        return _unravel(self.b.loop(_ravel(inits), condition, body, self.within_rare), shapes)
 
     def _scan(self, eqn: JaxprEqn, *args: Nodes) -> list[Nodes]:
         """Written out turn by turn where that stays small, rolled otherwise."""

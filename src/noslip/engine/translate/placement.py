@@ -90,6 +90,7 @@ class Blocks:
         inits: Sequence[int],
         condition: Callable[[list[int]], int],
         body: Callable[[list[int]], list[int]],
+        rare: bool = False,
     ) -> list[int]:
         """results of `while condition(x): x = body(x)`; values that a turn never changes leave the loop."""
         enter = condition(list(inits))
@@ -118,7 +119,7 @@ class Blocks:
         carried = [[x[i] for i in order] for x in (params, inits, outs)]
         home = max(floor, *self._homes((before, block), [enter, again, *carried[1], *carried[2]]))
         results = [self._append(Node("result", (), self.nodes[inits[i]].kind, home)) for i in order]
-        loop = Loop(enter, carried[0], carried[1], before, block, carried[2], again, results)
+        loop = Loop(enter, carried[0], carried[1], before, block, carried[2], again, results, rare)
         self.blocks[home].items.append(loop)
         found = dict(zip(order, results, strict=True))
         return [found.get(i, init) for i, init in enumerate(inits)]
