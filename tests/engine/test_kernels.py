@@ -13,7 +13,7 @@ from engine.host_device import HostDevice
 from noslip import systems
 from noslip.engine.backends import native, ptx
 from noslip.engine.program import Loop, walk
-from noslip.engine.translate import huge_angles
+from noslip.engine.translate import library
 from noslip.integrators.composition import Composition
 from noslip.integrators.discrete_gradient import DiscreteGradient
 from noslip.integrators.energy_collocation import EnergyCollocation
@@ -135,7 +135,7 @@ def test_sine_and_cosine_of_huge_numbers(name):
     worst = [6381956970095103 * 2.0**797, -(2.0**30), 1.7976931348623157e308]  # the first nearly k pi/2
     x = np.concatenate([x, worst, [np.inf, -np.inf, np.nan]])
     out = np.zeros(len(x))
-    native.map_function(huge_angles.program(name), 1)(np.zeros(1, np.int64), x, out, len(x))
+    native.map_function(library.program(name), 1)(np.zeros(1, np.int64), x, out, len(x))
     with mpmath.workprec(1200):
         exact = np.array([float(getattr(mpmath, name)(mpmath.mpf(value))) for value in x[:-3]])
     assert np.max(np.abs(out[:-3] - exact) / np.spacing(np.abs(exact))) < 2

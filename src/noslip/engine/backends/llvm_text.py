@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from noslip.engine.backends.llvm_dense import ROUTINES
 from noslip.engine.program import UNUSED, Dense, Loop, Node, Number, Program, Rolled, Visitor
-from noslip.engine.translate import huge_angles
+from noslip.engine.translate import library
 
 SCALAR = {"f": "double", "i": "i64", "b": "i1"}
 PLAIN = {
@@ -178,9 +178,9 @@ class LlvmWriter(Visitor):
         return self.select("f", self.emit(f"or {self.type('b')} {better}, {nan}"), a, b)
 
     def library(self, name: str, args: Sequence[str]) -> str:
-        """A function of the C library, or one of ours, once for each lane."""
-        if name in ("sin", "cos"):
-            name = self.written_out(name)
+        """One of our functions, or of the C library, once for each lane."""
+        if (program := library.program(name)) is not None:
+            name = self.own_function(name, program)
         else:
             self.declared.add(f"declare double @{name}({', '.join(['double'] * len(args))})")
         if self.lanes == 1:
@@ -192,17 +192,20 @@ class LlvmWriter(Visitor):
             out = self.emit(f"insertelement {t} {out}, double {value}, i32 {k}")
         return out
 
-    def written_out(self, name: str) -> str:
-        """The function of the module that has the sine or cosine of a huge number."""
-        own = f"{name}_of_huge"
+    def own_function(self, name: str, program: Program) -> str:
+        """The module's function of numbers that a program is."""
+        own = f"{name}_of_numbers"
         if own not in self.routines:
             inner = LlvmWriter(1)
             inner.used = self.used  # names of tables are the module's
-            (value,) = inner.inline(huge_angles.program(name), ["%x"])
+            given = [f"%x{k}" for k in range(len(program.inputs))]
+            (value,) = inner.inline(program, given)
             inner.line(f"ret double {value}")
             self.used = inner.used
             self.declared |= inner.declared
-            self.routines[own] = inner.function(f"internal double @{own}(double %x) noinline")
+            self.routines |= inner.routines
+            arguments = ", ".join(f"double {x}" for x in given)
+            self.routines[own] = inner.function(f"internal double @{own}({arguments}) noinline")
         return own
 
     def loop(self, loop: Loop) -> None:

@@ -14,6 +14,7 @@ from noslip.engine.backends.llvm_dense import when
 from noslip.engine.backends.llvm_text import LlvmWriter
 from noslip.engine.backends.native import kinds_of_state
 from noslip.engine.program import CannotTranslate, Dense, Program
+from noslip.engine.translate import library
 
 WARP = 32
 UNROLLED = 16  # the largest dense solve that is written out, so that it stays in registers
@@ -31,9 +32,9 @@ class ThreadWriter(LlvmWriter):
         return when(self, condition)
 
     def library(self, name: str, args: Sequence[str]) -> str:
-        if name in ("sin", "cos"):
-            return super().library(name, args)
-        raise CannotTranslate(f"the function '{name}' of the C library has no form on a GPU")
+        if library.program(name) is None:
+            raise CannotTranslate(f"the function '{name}' of the C library has no form on a GPU")
+        return super().library(name, args)
 
     def dense(self, item: Dense) -> None:
         if item.size[0] > UNROLLED:

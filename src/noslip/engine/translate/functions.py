@@ -1,9 +1,9 @@
 """Elementary functions as arithmetic, the same in scalar code and in lanes.
 
-sin, cos, tan, exp and log are written out (errors below 2 ulp, tested); the others call the C library once
-per lane. Arguments of sine and cosine are reduced by multiples of pi/2 kept in three doubles: with a fused
-multiply-add the first subtraction is exact, and the others leave a tail that the polynomials use. Beyond
-2^30 see `huge_angles`; machine code has it as a function that is called.
+sin, cos, tan, exp and log are written out (errors below 2 ulp, tested); the others are functions of `library`
+that are called once per lane. Arguments of sine and cosine are reduced by multiples of pi/2 kept in three
+doubles: with a fused multiply-add the first subtraction is exact, and the others leave a tail that the
+polynomials use. Beyond 2^30 see `huge_angles`, which is called too.
 """
 
 from __future__ import annotations
@@ -128,7 +128,8 @@ def _trigonometric(b: Builder, x: int) -> tuple[int, int]:
     return out[2], out[3]
 
 
-def _exp(b: Builder, x: int) -> int:
+def exp(b: Builder, x: int) -> int:
+    """exp x."""
     shifted = b.fma(x, b.const(1 / math.log(2)), b.const(MAGIC))
     k = b.raw("sub", "f", shifted, b.const(MAGIC))
     minus = b.neg(k)
@@ -136,7 +137,7 @@ def _exp(b: Builder, x: int) -> int:
     tail = _horner(b, r, [1 / math.factorial(n) for n in range(2, 14)])
     value = b.add(b.const(1.0), b.fma(b.mul(r, r), tail, r))
     # 2^k in two factors, so that results near the ends of the range come out right
-    bits = b.sub(b.raw("ftobits", "i", shifted), b.const(_bits_of(MAGIC)))
+    bits = b.sub(b.raw("ftobits", "i", shifted), b.const(bits_of(MAGIC)))
     first = b.bits("iashr", bits, b.const(1))
     for part in (first, b.sub(bits, first)):
         value = b.mul(value, b.raw("bitstof", "f", b.bits("ishl", b.add(part, b.const(1023)), b.const(52))))
@@ -144,12 +145,13 @@ def _exp(b: Builder, x: int) -> int:
     return b.select(b.compare("lt", x, b.const(-745.2)), b.const(0.0), value)
 
 
-def _log(b: Builder, x: int) -> int:
+def log(b: Builder, x: int) -> int:
+    """log x."""
     tiny = b.compare("lt", x, b.const(2.0**-1022))
     scaled = b.select(tiny, b.mul(x, b.const(2.0**54)), x)
     bits = b.raw("ftobits", "i", scaled)
     # exponent such that the mantissa lies in [sqrt(1/2), sqrt(2))
-    offset = b.sub(bits, b.const(_bits_of(math.sqrt(0.5))))
+    offset = b.sub(bits, b.const(bits_of(math.sqrt(0.5))))
     exponent = b.bits("iashr", offset, b.const(52))
     mantissa = b.raw("bitstof", "f", b.sub(bits, b.bits("ishl", exponent, b.const(52))))
     whole = b.convert(b.sub(exponent, b.select(tiny, b.const(54), b.const(0))), "f")
@@ -165,7 +167,7 @@ def _log(b: Builder, x: int) -> int:
     return b.select(b.compare("lt", x, b.const(0.0)), b.const(math.nan), value)
 
 
-def _bits_of(x: float) -> int:
+def bits_of(x: float) -> int:
     return int(struct.unpack("<q", struct.pack("<d", x))[0])
 
 
@@ -189,8 +191,8 @@ FUNCTIONS: dict[str, Elementary] = {
     "sin": Elementary(math.sin, lambda b, x: _trigonometric(b, x)[0]),
     "cos": Elementary(math.cos, lambda b, x: _trigonometric(b, x)[1]),
     "tan": Elementary(math.tan, _tan),
-    "exp": Elementary(math.exp, _exp),
-    "log": Elementary(math.log, _log),
+    "exp": Elementary(math.exp, exp),
+    "log": Elementary(math.log, log),
     "exp2": Elementary(math.exp2, _library("exp2")),
     "expm1": Elementary(math.expm1, _library("expm1")),
     "log1p": Elementary(math.log1p, _library("log1p")),
@@ -209,6 +211,6 @@ FUNCTIONS: dict[str, Elementary] = {
     "cbrt": Elementary(math.cbrt, _library("cbrt")),
     "pow": Elementary(math.pow, _library("pow")),
     "logistic": Elementary(
-        _logistic, lambda b, x: b.div(b.const(1.0), b.add(b.const(1.0), _exp(b, b.neg(x))))
+        _logistic, lambda b, x: b.div(b.const(1.0), b.add(b.const(1.0), exp(b, b.neg(x))))
     ),
 }

@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import math
 
-from noslip.engine.program import Block, Program, finish
 from noslip.engine.translate.builder import Builder
 from noslip.engine.translate.functions import (
     HALF_PI,
@@ -25,14 +24,14 @@ HALF = 26  # bits of the lower half of m
 NEGLIGIBLE = -220  # powers of 2 of products, which have up to 51 bits
 
 
-@functools.cache
-def program(name: str) -> Program:
-    """sin or cos of one number."""
-    b = Builder(10_000)
-    b.blocks = [Block(), Block()]
-    x = b.input("f", 1)
-    sine, cosine = _of_huge(b, x)
-    return finish(b.nodes, b.blocks, [x], 0, [{"sin": sine, "cos": cosine}[name]], None)
+def sin_of_huge(b: Builder, x: int) -> int:
+    """sin x for |x| >= 2^30; NaN where x is not finite."""
+    return _of_huge(b, x)[0]
+
+
+def cos_of_huge(b: Builder, x: int) -> int:
+    """cos x for |x| >= 2^30; NaN where x is not finite."""
+    return _of_huge(b, x)[1]
 
 
 @functools.cache
