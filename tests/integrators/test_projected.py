@@ -1,12 +1,14 @@
 """Symmetric projection: energy and every declared first integral at round-off, at the order of the base."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from noslip import simulate
+from noslip import System, simulate
 from noslip.analysis import constraint_error, energy_error, first_integral_errors, measured_order
 from noslip.integrators.discrete_gradient import DiscreteGradient
 from noslip.integrators.energy_collocation import EnergyCollocation
@@ -14,6 +16,7 @@ from noslip.integrators.families.projection import minimum_norm
 from noslip.integrators.full_space_discrete_gradient import FullSpaceDiscreteGradient
 from noslip.integrators.projected import Projected
 from noslip.systems import gearbox, knife_edge
+from noslip.testing import frameless
 from noslip.testing.integrators import perturbed_case
 
 
@@ -53,6 +56,54 @@ def test_integrals_without_a_gradient_do_no_harm(q, v):
     assert run.success
     for values in run.first_integrals.values():
         assert float(np.max(np.abs(values - values[0]))) < 5e-15
+
+
+def stiff_blade(k):
+    """The bent blade with a spring beside it, which takes no part in its motion: two energies, no frame."""
+    blade, q, v = frameless.bent_blade()
+
+    def lagrangian(q, v, p):
+        return blade.lagrangian(q[1:], v[1:], p) + 0.5 * v[0] ** 2 - 0.5 * k * q[0] ** 2
+
+    system = System(
+        lagrangian,
+        one_forms=lambda q, p: jnp.concatenate([jnp.zeros((1, 1)), blade.one_forms(q[1:], p)], axis=1),
+        coordinates=("s", "x", "y", "phi"),
+        angles=("phi",),
+        first_integrals={"spring": lambda q, v, p: 0.5 * v[0] ** 2 + 0.5 * k * q[0] ** 2},
+    )
+    return system, jnp.array([1e-4, *q]), jnp.array([0.3, *v])
+
+
+def stiff_pair(k):
+    """The charged pair on a stiff spring: two constraints and a mass matrix that varies."""
+    pair, q, v = frameless.charged_pair()
+
+    def lagrangian(q, v, p):
+        return pair.lagrangian(q, v, p) - 0.5 * k * (q[0] - 0.4) ** 2
+
+    return dataclasses.replace(pair, lagrangian=lagrangian), q, v
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("frame", "step_size"), [("none", 0.1), ("none", 0.01), ("householder", 0.1)])
+def test_it_solves_where_its_base_does_and_finds_the_same_motion(frame, step_size):
+    """A spring of 1e8, up to a thousand radians per step: a solution with a large mu is another motion."""
+    base = DiscreteGradient(frame=frame)
+    system, q, v = stiff_pair(1e8)
+    plain, run = (simulate(system, m, q, v, step_size=step_size, steps=300) for m in (base, Projected(base)))
+    assert worst(run) < 10 * worst(plain) < 1e-11  # of an elongation that is a small part of q
+    assert_allclose(run.q, plain.q, atol=1e-11)
+
+
+def test_the_energy_of_a_stiff_part_is_kept():
+    """A hundred radians per step; most of the gradient of the energy is that of the spring."""
+    (system, q, v), (blade, q1, v1) = stiff_blade(1e8), frameless.bent_blade()
+    run = simulate(system, Projected(), q, v, step_size=0.01, steps=300)
+    assert worst(run) < 1e-11
+    assert worst(simulate(system, DiscreteGradient(), q, v, step_size=0.01, steps=300)) > 1e-6
+    alone = simulate(blade, DiscreteGradient(), q1, v1, step_size=0.01, steps=300)
+    assert_allclose(run.q[:, 1:], alone.q, atol=1e-6)
 
 
 def test_the_minimum_norm_solution_of_a_singular_system():

@@ -185,19 +185,21 @@ class Integrator:
         if self.is_explicit(system):
             state = self.step(system, state, h)
             return state, explicit_step(state)
-        guess = self.guess(system, state, h)
-        scale = self.scale(system, state, guess, h)
-        if self.defines("fixed_point"):
-            own = self.defines("simplified_newton")
-            x, record = iterate(
-                lambda x: self.fixed_point(system, state, x, h),
-                guess,
-                scale,
-                (lambda x: self.simplified_newton(system, state, x, h)) if own else None,
-            )
-        else:
-            x, record = solve(lambda x: self.residual(system, state, x, h), guess, scale)
+        x, record = self.solved(system, state, self.guess(system, state, h), h)
         return self.update(system, state, x, h), record
+
+    def solved(self, system: System, state: Any, guess: Any, h: Array) -> tuple[Any, Solve]:
+        """The unknowns of the step, found from `guess`, with the record of the solve."""
+        scale = self.scale(system, state, guess, h)
+        if not self.defines("fixed_point"):
+            return solve(lambda x: self.residual(system, state, x, h), guess, scale)
+        own = self.defines("simplified_newton")
+        return iterate(
+            lambda x: self.fixed_point(system, state, x, h),
+            guess,
+            scale,
+            (lambda x: self.simplified_newton(system, state, x, h)) if own else None,
+        )
 
     # ---- asked by what runs it ----------------------------------------------------------------------
     host_driven: ClassVar[bool] = False

@@ -10,14 +10,17 @@ seen from the middle of z and z', and B^T is taken in the kinetic metric. Step a
 together: the unknowns are those of the base, mu, and the whole increment e = z' - z. Given them,
 
     x   = the base's map, from z~,   e = B^T mu + d(x) + B'^T mu
-    mu -= W^+ (g(z + e) - g),        W = (B + B')(B + B')^T / 2
+    mu -= W^+ (g(z + e) - g),        W = B B^T + B' B'^T
 
-W^+ being the minimum-norm solution: integrals may depend on each other (the gearbox's energy is a sum) or
-have no gradient for a while (an oscillator at rest). Rows of B are normalised at z, noise counts as zero.
+W is the derivative of g(z') by mu where the base keeps g, for then B' DPhi = B, be it ever so stiff. W^+ is
+the minimum-norm solution: integrals may depend on each other (the gearbox's energy is a sum) or have no
+gradient for a while (an oscillator at rest). Rows of B are normalised at z, noise counts as zero; rows that
+differ by less than 3e-4 count as one, so that the parts of a very stiff system may be kept to less.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import jax
@@ -26,11 +29,14 @@ from jax import Array
 
 from noslip.integrators.discrete_gradient import DiscreteGradient
 from noslip.integrators.families import projection as level
-from noslip.integrators.families.bracket import EXTRAPOLATION, OnDStar
+from noslip.integrators.families.bracket import OnDStar
 from noslip.integrators.families.built_on import BuiltOn
-from noslip.integrators.families.projection import ProjectedState, ProjectedUnknown
+from noslip.integrators.families.projection import ProjectedState as State
+from noslip.integrators.families.projection import ProjectedUnknown as Unknown
 from noslip.numerics.discrete_gradients import soft
 from noslip.system import System
+
+Step = Callable[[System, State, Array, Array], Array]
 
 
 @dataclass(frozen=True)
@@ -58,40 +64,44 @@ class Projected(BuiltOn):
             return "a projection needs quantities that stay constant, but this system has a `force`"
         return super().applies_to(system)
 
-    def init(self, system: System, q: Array, v: Array, t: Array, h: Array) -> ProjectedState:
+    def init(self, system: System, q: Array, v: Array, t: Array, h: Array) -> State:
         return level.first(self.base, system, self.base.init(system, q, v, t, h), h)
 
-    def guess(self, system: System, state: ProjectedState, h: Array) -> ProjectedUnknown:
-        extra = jnp.asarray(EXTRAPOLATION) @ state.extra
-        k = state.targets.size
-        return ProjectedUnknown(self.base.guess(system, state, h), extra[:k], extra[k:])
+    def guess(self, system: System, state: State, h: Array) -> Unknown:
+        return level.guess(self.base.guess(system, state, h), self.base, state)
 
-    def scale(
-        self, system: System, state: ProjectedState, guess: ProjectedUnknown, h: Array
-    ) -> ProjectedUnknown:
+    def scale(self, system: System, state: State, guess: Unknown, h: Array) -> Unknown:
         # mu is judged by what it does to e: along dependent integrals it is noise without an effect
         size = jnp.sqrt(jnp.sum(state.scale**2)) / level.DEPENDENT
         x = self.base.scale(system, state, guess.x, h)
-        return ProjectedUnknown(x, jnp.broadcast_to(size, guess.mu.shape), state.scale)
+        return Unknown(x, jnp.broadcast_to(size, guess.mu.shape), state.scale)
 
-    def fixed_point(
-        self, system: System, state: ProjectedState, x: ProjectedUnknown, h: Array
-    ) -> ProjectedUnknown:
+    def fixed_point(self, system: System, state: State, x: Unknown, h: Array) -> Unknown:
+        return self.turned(system, state, x, h, self.base.fixed_point)
+
+    def simplified_newton(
+        self, system: System, state: State, x: Unknown, h: Array
+    ) -> Callable[[Unknown], Unknown]:
+        """For every mu the base is solved as it solves its own steps, for which W is right."""
+        return lambda x: self.turned(system, state, x, h, level.solved(self.base))
+
+    def turned(self, system: System, state: State, x: Unknown, h: Array, step: Step) -> Unknown:
+        """The unknowns after `step` of the base from z~, and a correction of mu."""
         bracket, z = self.base.chart(system, state, x.e, h)
         vectors = jax.vmap(bracket.vector)
         start = level.normals(system, bracket, z, state)
         shift = x.mu @ vectors(start)
         moved = level.displaced(bracket, z, state, shift)
-        new = self.base.fixed_point(system, moved, x.x, h)
+        new = step(system, moved, x.x, h)
         B = level.gradients(system, bracket, z + x.e) / state.sizes[:, None]
         d = self.base.landed(system, moved, self.base.increment(new), h)
         e = bracket.joined(z, shift, moved.z, d) + x.mu @ vectors(B)
         defect = (level.integrals(system, bracket, z + e) - state.targets) / state.sizes
-        both = start + B
-        mu = level.minimum_norm(both @ vectors(both).T / 2, x.mu, soft(defect, state.levels))
-        return ProjectedUnknown(new, mu, e + (mu - x.mu) @ vectors(both))
+        W = start @ vectors(start).T + B @ vectors(B).T
+        mu = level.minimum_norm(W, x.mu, soft(defect, state.levels))
+        return Unknown(new, mu, e + (mu - x.mu) @ vectors(start + B))
 
-    def update(self, system: System, state: ProjectedState, x: ProjectedUnknown, h: Array) -> ProjectedState:
+    def update(self, system: System, state: State, x: Unknown, h: Array) -> State:
         moved = self.base.moved(system, state, x.x, x.e, jnp.zeros(()), h)
         extra = jnp.concatenate([jnp.concatenate([x.mu, x.e])[None], state.extra[:-1]])
         return level.completed(self.base, system, moved, state.targets, extra, h)

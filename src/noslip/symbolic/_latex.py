@@ -33,7 +33,7 @@ class Writer:
 
     def equations(self) -> str:
         """d/dt dL/dv - dL/dq = mu^T lam + force, one row per coordinate, then phi = 0."""
-        lam = sp.Matrix(self.model.symbols.lam(self.m))
+        lam = sp.Matrix(self.m, 1, self.model.symbols.lam(self.m))
         right = self.model.mu.T * lam + self.model.applied_force
         rows = list(zip(self.model.euler_lagrange, right, strict=True))
         return self._aligned([*rows, *((phi, sp.Integer(0)) for phi in self.model.phi)])

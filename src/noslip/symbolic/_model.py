@@ -71,8 +71,15 @@ class Model:
 
     def _remainder(self) -> sp.Matrix:
         """phi - (dphi/dv) v, the drift b of affine constraints."""
-        phi = sp.Matrix(self.phi)
-        return phi - phi.jacobian(self.symbols.v) * self._v
+        return self._phi - self._slopes(self.symbols.v) * self._v
+
+    @property
+    def _phi(self) -> sp.Matrix:
+        return sp.Matrix(len(self.phi), 1, self.phi)
+
+    def _slopes(self, x: Sequence[sp.Symbol]) -> sp.Matrix:
+        """dphi/dx, also of no constraints."""
+        return sp.Matrix(len(self.phi), len(x), [phi.diff(y) for phi in self.phi for y in x])
 
     def _at_rest(self, expression: sp.Expr) -> sp.Expr:
         """The same without velocities, of an expression that does not truly depend on them."""
@@ -83,7 +90,7 @@ class Model:
     @cached_property
     def mu(self) -> sp.ImmutableMatrix:
         """dphi/dv; free of v unless the constraints are nonlinear."""
-        slopes = sp.Matrix(self.phi).jacobian(self.symbols.v)
+        slopes = self._slopes(self.symbols.v)
         return sp.ImmutableMatrix(slopes if self.kind == "nonlinear" else slopes.applyfunc(self._at_rest))
 
     @cached_property
@@ -110,9 +117,11 @@ class Model:
 
     @cached_property
     def multipliers(self) -> sp.ImmutableMatrix:
+        if not self.phi:
+            return sp.ImmutableMatrix(0, 1, [])
         mu, f = self.mu, self.free_force + self.applied_force
         C = (mu * self._lift * mu.T).applyfunc(tidy)
-        advance = sp.Matrix(self.phi).jacobian(self.symbols.q) * self._v
+        advance = self._slopes(self.symbols.q) * self._v
         need = (advance + mu * self._lift * f).applyfunc(tidy)
         return sp.ImmutableMatrix((-inverse(C) * need).applyfunc(tidy))
 
@@ -145,9 +154,9 @@ class Model:
                 f"`lagrangian` must have a mass matrix d2L/dv2 of rank {n}, but its rank is {rank}: "
                 "some direction of motion has no kinetic energy"
             )
-        if not 1 <= m < n:
-            raise ValueError(f"`nonholonomic_constraints` must be from 1 to {n - 1}, but {m} were given")
-        if (rank := _rank(self.mu)) < m:
+        if not m < n:
+            raise ValueError(f"`nonholonomic_constraints` must be from 0 to {n - 1}, but {m} were given")
+        if m and (rank := _rank(self.mu)) < m:
             raise ValueError(
                 f"`nonholonomic_constraints` must be independent, but the {m} given have rank {rank}: "
                 "some follow from the others"

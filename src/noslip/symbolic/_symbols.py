@@ -190,8 +190,8 @@ def make_symbols(coordinates: Any, constants: Any) -> tuple[Symbols, dict[str, A
                 "`coordinates` must be functions of time made by sympy.physics.mechanics.dynamicsymbols, "
                 f"but {x!r} ({type(x).__name__}) was provided"
             )
-    if len(functions) < 2:
-        raise ValueError(f"`coordinates` must be at least two, but {len(functions)} were provided")
+    if not functions:
+        raise ValueError("`coordinates` must be at least one, but none was provided")
     times = {x.args[0] for x in functions}
     if len(times) != 1:
         raise ValueError(f"`coordinates` must be functions of one time, but {_listed(times)} were found")

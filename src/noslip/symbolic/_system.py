@@ -39,8 +39,8 @@ def system(
 
     `coordinates` are functions of time (sympy.physics.mechanics.dynamicsymbols), velocities their time
     derivatives. Each constraint is an expression that is zero, or an equation; whether they are linear,
-    affine or nonlinear in the velocities is found out. `constants` gives every other symbol its value and
-    makes it a parameter. The keywords mean what they mean in `System`, as expressions.
+    affine or nonlinear in the velocities is found out; there may be none. `constants` gives every other
+    symbol its value and makes it a parameter. The keywords mean what they mean in `System`, as expressions.
     Constraints that are holonomic in disguise are accepted with a warning; see `integrability()`.
     """
     symbols, parameters = make_symbols(coordinates, constants)
@@ -104,7 +104,7 @@ class SymbolicSystem(System):
     @property
     def constraints_expr(self) -> sp.ImmutableMatrix:
         """phi, as given."""
-        return self._written(sp.ImmutableMatrix(self.model.phi))
+        return self._written(sp.ImmutableMatrix(self.m, 1, self.model.phi))
 
     @property
     def multipliers_expr(self) -> sp.ImmutableMatrix:
@@ -126,6 +126,7 @@ class SymbolicSystem(System):
 
     def multipliers_latex(self) -> str:
         """The multipliers in closed form."""
+        self._need_constraints("multipliers_latex()")
         return Writer(self.model).multipliers()
 
     def accelerations_latex(self) -> str:
@@ -134,6 +135,7 @@ class SymbolicSystem(System):
 
     def one_forms_latex(self) -> str:
         """The one-forms of the constraints (for nonlinear ones dphi/dv) and the drift."""
+        self._need_constraints("one_forms_latex()")
         return Writer(self.model).one_forms()
 
     def _repr_latex_(self) -> str:
@@ -142,6 +144,7 @@ class SymbolicSystem(System):
     # ---- geometry ---------------------------------------------------------------------------------
     def integrability(self) -> Integrability:
         """Whether the constraints are nonholonomic, partly holonomic or holonomic (Frobenius)."""
+        self._need_constraints("integrability()")
         if self.kind == "nonlinear":
             raise ValueError("integrability() needs linear or affine constraints, but these are nonlinear")
         return self.model.integrability
@@ -153,13 +156,18 @@ class SymbolicSystem(System):
         constraints are invariant, and transversal to the group, is decided exactly; if not, a ValueError says
         which condition fails and why.
         """
+        self._need_constraints("chaplygin()")
         fibre = self.fibre or self.coordinates[-self.m :]
         return SymbolicReduction(self, reduce(self.model, group, fibre))
+
+    def _need_constraints(self, what: str) -> None:
+        if not self.m:
+            raise ValueError(f"{what} is about constraints, but this system has none")
 
 
 def _disguise(model: Model) -> str:
     """A sentence about hidden holonomic constraints; empty if there are none or nobody knows."""
-    if model.kind == "nonlinear":
+    if model.kind == "nonlinear" or not model.phi:
         return ""
     try:
         found = model.integrability
@@ -204,6 +212,8 @@ def _force_function(model: Model) -> dict[str, Any]:
 
 def _constraint_functions(model: Model) -> dict[str, Any]:
     s, m, n = model.symbols, len(model.phi), len(model.symbols.q)
+    if not m:
+        return {}
     if model.kind == "nonlinear":
         return {"constraint": generate("nonholonomic_constraints", model.phi, (m,), "qv", s)}
     functions = {"one_forms": generate("nonholonomic_constraints", model.mu, (m, n), "q", s)}

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 from jax import Array
 
 from noslip.geometry.bracket import Chart
 from noslip.integrators.base import Sum
-from noslip.integrators.families.bracket import OnDStar
+from noslip.integrators.families.bracket import EXTRAPOLATION, WILD, OnDStar
 from noslip.integrators.families.bracket_state import PAST, BracketState
+from noslip.integrators.solve import without_derivatives
 from noslip.numerics.discrete_gradients import noise
 from noslip.numerics.linear import spd_solve
 from noslip.numerics.pytrees import pytree, replaced
@@ -80,6 +83,15 @@ def completed(
     )
 
 
+def guess(x: Array, base: OnDStar, state: ProjectedState) -> ProjectedUnknown:
+    """From x, the guess of the base: mu and e extrapolated, or where that is wild no projection at all."""
+    k, extra = state.targets.size, jnp.asarray(EXTRAPOLATION) @ state.extra
+    wild = jnp.any(jnp.abs(extra[k:] - state.extra[0, k:]) > WILD * state.scale)
+    plain = jnp.concatenate([jnp.zeros_like(state.targets), base.increment(x)])
+    extra = jnp.where(wild, plain, extra)
+    return ProjectedUnknown(x, extra[:k], extra[k:])
+
+
 def displaced(bracket: Chart, z: Array, state: ProjectedState, shift: Array) -> ProjectedState:
     """The state at z + shift, whose energy there is what the base shall keep."""
     point = bracket.at(z + shift)
@@ -90,6 +102,16 @@ def displaced(bracket: Chart, z: Array, state: ProjectedState, shift: Array) -> 
         energy=Sum.start(point.energy()),
         gradient=point.start(),
     )
+
+
+def solved(base: OnDStar) -> Callable[[System, ProjectedState, Array, Array], Array]:
+    """The unknown of a step of the base, found as it finds that of its own steps, whatever is known of it."""
+
+    def step(system: System, state: ProjectedState, x: Array, h: Array) -> Array:
+        with without_derivatives():
+            return base.solved(system, state, base.guess(system, state, h), h)[0]
+
+    return step
 
 
 def minimum_norm(W: Array, mu: Array, defect: Array) -> Array:
