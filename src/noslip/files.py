@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import re
@@ -21,6 +22,7 @@ except ImportError:  # not on Windows, where an open file can be neither renamed
 
 LEFTOVER = re.compile(r"\.part-[0-9a-f]{16}(\..*)?")
 SECONDS_UNTOUCHED = 60.0  # a file of a living process is locked by then
+DISK_FAILS = {errno.ENOSPC, errno.EIO, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
 SEAL = re.compile(rb"\nnoslip sha256 ([0-9a-f]{64})\n\Z")
 SEAL_LENGTH = 80
 
@@ -50,8 +52,19 @@ def _swapping(path: Path) -> Iterator[Path]:
             _to_disk(part)
             part.replace(path)
         _entry_to_disk(path.parent)
+    except OSError as error:
+        raise in_words(error, path) from None
     finally:
         part.unlink(missing_ok=True)
+
+
+def in_words(error: OSError, path: Path) -> OSError:
+    """An error of the system as one sentence about the file that was meant."""
+    if error.errno is None:
+        return error
+    said = type(error)(f"cannot write '{path}': {error.strerror}")
+    said.errno = error.errno
+    return said
 
 
 def write_text(path: str | Path, text: str) -> None:
@@ -155,7 +168,7 @@ def require_writable(path: Path) -> None:
         os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
         part.unlink()
     except OSError as error:
-        raise type(error)(error.errno, f"cannot write '{path}': {error.strerror}") from None
+        raise in_words(error, path) from None
 
 
 def seal(data: bytes | memoryview) -> bytes:

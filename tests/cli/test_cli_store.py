@@ -83,3 +83,46 @@ def test_a_place_that_is_none_is_refused_before_the_run(kind, tmp_path):
     assert result.output.count("\n") == 1
     assert sorted(p.name for p in tmp_path.rglob("*")) == ["file.zarr", "link.zarr", "mine.zarr"]
     assert (tmp_path / "file.zarr").read_text() == "mine"
+
+
+def test_verify_tells_what_is_whole_and_names_what_is_not(tmp_path):
+    assert call(*RUN, "-o", "run.nc").exit_code == 0
+    assert call(*RUN, "-o", "run.zarr").exit_code == 0
+    for name, said in (("run.nc", "run.nc: 1 file, nothing"), ("run.zarr", "nothing damaged or missing")):
+        whole = call("verify", name)
+        assert whole.exit_code == 0
+        assert said in whole.output
+    chunk = tmp_path / "run.zarr" / "energy" / "c" / "0"
+    chunk.unlink()
+    damaged = call("verify", "run.zarr")
+    assert (damaged.exit_code, damaged.output) == (
+        5,
+        "noslip: 'run.zarr' is damaged: it has lost its file 'energy/c/0'\n",
+    )
+    data = bytearray((tmp_path / "run.nc").read_bytes())
+    data[3000] ^= 1
+    (tmp_path / "run.nc").write_bytes(data)
+    for words in (("verify", "run.nc"), ("rerun", "run.nc"), ("report", "run.nc", "-o", "a.html")):
+        damaged = call(*words)
+        assert (damaged.exit_code, damaged.output) == (
+            5,
+            "noslip: 'run.nc' is damaged: it is not what was written\n",
+        )
+    assert call("verify", "nowhere").exit_code == 2
+    assert call("verify", ".").exit_code == 2
+
+
+def test_what_is_read_is_never_replaced(tmp_path):
+    assert call(*RUN, "-o", "run.nc").exit_code == 0
+    (tmp_path / "run.html").hardlink_to(tmp_path / "run.nc")
+    (tmp_path / "run.gif").hardlink_to(tmp_path / "run.nc")
+    before = (tmp_path / "run.nc").read_bytes()
+    for words in (
+        ("report", "run.nc", "-o", "run.html"),
+        ("animate", "run.nc", "-o", "run.gif"),
+        ("rerun", "run.nc", "-o", "run.nc"),
+    ):
+        refused = call(*words)
+        assert refused.exit_code == 2
+        assert "must be another file than the one that is read" in refused.output
+    assert (tmp_path / "run.nc").read_bytes() == before

@@ -47,6 +47,12 @@ def check_targets(output: Path | None, plot: Path | None) -> None:
         require_matplotlib()
 
 
+def refuse_input(output: Path | None, file: Path) -> None:
+    """Refuse to replace what is read, under whatever name."""
+    if output is not None and output.exists() and file.exists() and output.samefile(file):
+        raise ValueError(f"`-o {output}` must be another file than the one that is read")
+
+
 def write_run(result: Trajectory, output: Path | None, plot: Path | None) -> None:
     """The run, its picture, and a line for each."""
     if output is not None:

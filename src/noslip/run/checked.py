@@ -45,9 +45,13 @@ def open_checked(folder: Path, mode: str) -> Any:
 
 
 def array_of(group: Any, name: str) -> Any:
-    """An array to write to, also chunks that hold nothing but fill values."""
+    """An array that must be there; written to, it gets also chunks that hold nothing but fill values."""
     with require_zarr().config.set({"array.write_empty_chunks": True}):
-        return group[name]
+        try:
+            return group[name]
+        except KeyError:
+            folder = group.store_path.store.root
+            raise Damaged(f"'{folder}' is damaged: it has lost its file '{name}/zarr.json'") from None
 
 
 def new_array(group: Any, name: str, filled: str | None, **how: Any) -> None:
@@ -151,11 +155,11 @@ def _description(folder: Path, key: str, data: bytes | None = None) -> dict[str,
     try:
         data = (folder / key).read_bytes() if data is None else data
         text = json.loads(data)
-        checksum = text["attributes"].get(CHECKSUM) if "attributes" in text else None
+        checksum = text["attributes"].get(CHECKSUM)
         whole = checksum is None or checksum == _own_checksum(text)
     except FileNotFoundError:
         return {}
-    except (ValueError, TypeError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError):
         whole = False
     if not whole:
         raise Damaged(f"'{folder}' is damaged: '{key}' is not what was written")
@@ -212,7 +216,7 @@ class Verified:
 
 def verify_folder(folder: Path) -> Verified:
     """Check every chunk and every description of a store."""
-    damaged, files, unchecked = [], 0, 0
+    damaged, files, unchecked = _lost_arrays(folder), 0, 0
     arrays = sorted(path.parent.relative_to(folder).as_posix() for path in folder.rglob("zarr.json"))
     for name in arrays:
         try:
@@ -232,6 +236,21 @@ def verify_folder(folder: Path) -> Verified:
                 there = True
             files, unchecked = files + there, unchecked + (there and not checks)
     return Verified(files, tuple(damaged), unchecked)
+
+
+def _lost_arrays(folder: Path) -> list[str]:
+    """Arrays that the layout names and that are not there."""
+    try:
+        layout = _description(folder, "zarr.json").get("attributes", {}).get("layout", {})
+    except Damaged:
+        return []  # which is said when its turn comes
+    names = [*layout.get("columns", ()), *(("resume", CHECKPOINT) if layout else ())]
+    names += ["resume/q0", "resume/v0"] if "members" in layout else []
+    return [
+        f"'{folder}' is damaged: it has lost its file '{name}/zarr.json'"
+        for name in names
+        if not (folder / name / "zarr.json").is_file()
+    ]
 
 
 def _keys(name: str, described: dict[str, Any]) -> Iterator[str]:

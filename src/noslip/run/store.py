@@ -145,8 +145,8 @@ class _Store:
     def group_of(self, k: int) -> MemberGroup:
         """The members of chunk k."""
         span = self.span(k)
-        q, v = (self.group[f"resume/{name}"][span] for name in ("q0", "v0"))
-        varying = {name: self.group[f"parameter_{name}"][span] for name in self.varying}
+        q, v = (array_of(self.group, f"resume/{name}")[span] for name in ("q0", "v0"))
+        varying = {name: array_of(self.group, f"parameter_{name}")[span] for name in self.varying}
         return MemberGroup(q, v, varying, len(q))
 
     def restore(self, k: int, runner: MembersRunner) -> int:
@@ -183,6 +183,9 @@ def read_store(path: str | Path) -> Stored:
     require_zarr()
     attributes = open_attributes(path, "an ensemble")
     group = open_checked(Path(path), "r")
-    arrays = {name: array if array.ndim > 1 else array[...] for name, array in group.arrays()}
-    parameters = {name: np.asarray(arrays[f"parameter_{name}"]) for name in attributes["layout"]["varying"]}
+    layout = attributes["layout"]
+    names = layout["columns"] if "columns" in layout else [name for name, _ in group.arrays()]
+    opened = {name: array_of(group, name) for name in names}
+    arrays = {name: array if array.ndim > 1 else array[...] for name, array in opened.items()}
+    parameters = {name: np.asarray(arrays[f"parameter_{name}"]) for name in layout["varying"]}
     return Stored(RunInfo.from_attributes(attributes), arrays, parameters, attributes["statistics"])

@@ -101,6 +101,7 @@ def _make(
                 "chunk": chunk,
                 "rows": rows_at_once,
                 "varying": list(group.varying),
+                "columns": [name for name, _ in store.arrays()],
             },
             "statistics": {name: list(kinds) for name, _, kinds in plan.watch},
             "call": call,

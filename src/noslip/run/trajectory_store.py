@@ -253,7 +253,7 @@ class _Writer:
     def _read_tail(self, rows: int) -> None:
         """The rows of the last chunk up to number `rows`, from the disk."""
         start = rows // self.at_once * self.at_once
-        self.tail = {name: self.group[name][start:rows] for name in self.names}
+        self.tail = {name: array_of(self.group, name)[start:rows] for name in self.names}
         if any(len(x) < rows - start for x in self.tail.values()):
             raise Damaged(f"'{self.folder}' is damaged: it has fewer rows than its checkpoint counts")
 
@@ -292,7 +292,7 @@ class _Writer:
         step = int(self.going.last.step[0]) - int(np.sum(block["report_steps"][row + 1 :]))
         if row == 0:  # the one before is in the chunk before
             start, row = start - self.at_once, self.at_once
-            block = {name: self.group[name][start : start + row] for name in self.names}
+            block = {name: array_of(self.group, name)[start : start + row] for name in self.names}
         block = {name: values[:row].copy() for name, values in block.items()}
         block["report_status"][-1], block["report_failed_step"][-1] = Status.BROKEN_CONDITION, step
         note(self.folder, ended=reason)
@@ -326,7 +326,7 @@ def read_rows(path: str | Path) -> StoredRows:
         raise ValueError(f"'{folder}' has no rows yet")
     columns: dict[str, Any] = {}
     for name, dims in attributes["layout"]["columns"].items():
-        array = group[name]
+        array = array_of(group, name)
         columns[name] = Column(array, there.written) if dims[0] == "time" else array[...]
         if dims[0] == "time" and array.shape[0] < there.written:
             raise Damaged(f"'{folder}' is damaged: '{name}' has fewer rows than its checkpoint counts")
