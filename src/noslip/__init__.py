@@ -16,13 +16,14 @@ from noslip.version import __version__
 
 if TYPE_CHECKING:
     from noslip.ensembles import Ensemble, Observable, ensemble
-    from noslip.errors import Interrupted, SolveFailed
+    from noslip.errors import Damaged, Interrupted, SolveFailed
     from noslip.saved import Rerun, rerun
     from noslip.simulate import simulate
     from noslip.system import System
     from noslip.trajectory import Trajectory, load
 
 __all__ = [
+    "Damaged",
     "Ensemble",
     "Interrupted",
     "Observable",
@@ -38,7 +39,7 @@ __all__ = [
 ]
 _HOMES = {
     "ensembles": ("Ensemble", "Observable", "ensemble"),
-    "errors": ("Interrupted", "SolveFailed"),
+    "errors": ("Damaged", "Interrupted", "SolveFailed"),
     "saved": ("Rerun", "rerun"),
     "simulate": ("simulate",),
     "system": ("System",),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from noslip.errors import Interrupted, SolveFailed
+from noslip.errors import Interrupted, SolveFailed, stopped
 from noslip.integrators.base import Integrator
 from noslip.integrators.solve import Status
 from noslip.numerics.tracing import is_traced
@@ -205,7 +205,7 @@ def _run_in_memory(plan: Plan, group: MemberGroup, progress: bool | Progress | N
         for done, row in plan.advance(runner):
             if row is not None:
                 rows.append(row)
-            show(done, plan.steps)
+            interruption.attend(show, done, plan.steps)
             if interruption.asked:
                 break
     marks = plan.saved_steps[: len(rows)]
@@ -215,12 +215,12 @@ def _run_in_memory(plan: Plan, group: MemberGroup, progress: bool | Progress | N
         group.varying,
         {name: kinds for name, _, kinds in plan.watch},
     )
-    if interruption.asked and runner.reached < plan.steps:
-        raise Interrupted(
+    if cause := interruption.before_the_end(runner.reached >= plan.steps):
+        message = (
             f"interrupted after step {runner.reached} of {plan.steps}; `trajectory` holds the rows up to "
-            f"step {marks[-1]} and statistics up to step {runner.reached}",
-            result,
+            f"step {marks[-1]} and statistics up to step {runner.reached}"
         )
+        raise stopped(cause, message, result)
     return result
 
 

@@ -23,6 +23,20 @@ class Interrupted(KeyboardInterrupt):
         self.trajectory = trajectory
 
 
+def stopped(cause: BaseException, message: str, trajectory: Any) -> BaseException:
+    """What ends a run early: `Interrupted` where it was asked to, else the exception that the user's own
+    `progress` raised; either has what there is as its `trajectory`."""
+    if isinstance(cause, KeyboardInterrupt):
+        return Interrupted(message, trajectory)
+    cause.trajectory = trajectory  # type: ignore[attr-defined]
+    cause.add_note(f"raised by `progress`: {message}")
+    return cause
+
+
+class Damaged(ValueError):
+    """Stored data that are not what was written: a checksum does not fit, or a part is missing."""
+
+
 class NotHamiltonizable(ValueError):
     """A reduced motion without a multiplier f(r); the message says which condition fails, by how much."""
 

@@ -1,13 +1,30 @@
-"""Files that appear whole or not at all: the one way in which a single file is written."""
+"""Files that appear whole or not at all: the one way in which a single file, or a new folder, is written."""
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import hashlib
 import os
+import re
 import secrets
+import shutil
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # not on Windows, where an open file can be neither renamed nor removed
+    fcntl = None  # type: ignore[assignment]
+
+LEFTOVER = re.compile(r"\.part-[0-9a-f]{16}(\..*)?")
+SECONDS_UNTOUCHED = 60.0  # a file of a living process is locked by then
+DISK_FAILS = {errno.ENOSPC, errno.EIO, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
+SEAL = re.compile(rb"\nnoslip sha256 ([0-9a-f]{64})\n\Z")
+SEAL_LENGTH = 80
 
 
 @contextmanager
@@ -15,26 +32,100 @@ def replacing(path: str | Path) -> Iterator[Path]:
     """Gives an empty file beside `path` to write to; at the end of the block it takes the place of `path`.
 
     Its name cannot be guessed, keeps the ending of `path`, and is made anew, so that no link is followed. It
-    reaches the disk before it gets its name; if the block fails it is gone, and `path` is as it was.
+    reaches the disk before it gets its name; if the block fails it is gone, and `path` is as it was. What
+    killed processes have left in the folder is removed first.
     """
     path = Path(path)
     require_plain(path)
-    part = beside(path)
-    os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-    try:
+    sweep(path.parent)
+    with _swapping(path) as part:
         yield part
-        _to_disk(part)
-        part.replace(path)
-        with suppress(OSError):  # where a folder cannot be opened, its entry is written when the system likes
-            _to_disk(path.parent)
+
+
+@contextmanager
+def _swapping(path: Path) -> Iterator[Path]:
+    part = beside(path)
+    handle = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+    try:
+        with _held(handle):
+            yield part
+            _to_disk(part)
+            part.replace(path)
+        _entry_to_disk(path.parent)
+    except OSError as error:
+        raise in_words(error, path) from None
     finally:
         part.unlink(missing_ok=True)
+
+
+def in_words(error: OSError, path: Path) -> OSError:
+    """An error of the system as one sentence about the file that was meant."""
+    if error.errno is None:
+        return error
+    said = type(error)(f"cannot write '{path}': {error.strerror}")
+    said.errno = error.errno
+    return said
 
 
 def write_text(path: str | Path, text: str) -> None:
     """The whole text, in UTF-8, or nothing."""
     with replacing(path) as part:
         part.write_text(text, encoding="utf-8")
+
+
+def write_bytes(path: Path, data: bytes | memoryview) -> None:
+    """The whole of it or nothing, in a folder of ours, where nobody else puts links."""
+    with _swapping(path) as part:
+        part.write_bytes(data)
+
+
+@contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """Gives an empty folder beside `path` to fill; at the end of the block it gets that name, in one move.
+    Where something has taken the name meanwhile that is an OSError; what was made is gone then."""
+    sweep(path.parent)
+    part = beside(path)
+    part.mkdir()
+    try:
+        with _held(os.open(part, os.O_RDONLY)) if fcntl else contextlib.nullcontext():
+            yield part
+            part.rename(path)
+        _entry_to_disk(path.parent)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def sweep(folder: Path, below: bool = False) -> None:
+    """Remove what killed processes have left half-written in this folder, or also below it: nobody holds
+    those files any more."""
+    if fcntl is None:
+        return
+    for found in folder.rglob(".part-*") if below else folder.glob(".part-*"):
+        with suppress(OSError):
+            kind, age = os.lstat(found).st_mode, time.time() - os.lstat(found).st_mtime
+            ours = LEFTOVER.fullmatch(found.name) and (stat.S_ISREG(kind) or stat.S_ISDIR(kind))
+            if not ours or 0 <= age < SECONDS_UNTOUCHED:
+                continue
+            with _held(os.open(found, os.O_RDONLY | os.O_NOFOLLOW), wait=False):
+                shutil.rmtree(found) if stat.S_ISDIR(kind) else found.unlink(missing_ok=True)
+
+
+@contextmanager
+def _held(handle: int, wait: bool = True) -> Iterator[None]:
+    """While the block runs, this process has the file for itself; dead, it has it no more."""
+    if fcntl is None:
+        os.close(handle)
+        yield
+        return
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except OSError:
+            if not wait:
+                raise  # else a file system without locks, where nothing is swept
+        yield
+    finally:
+        os.close(handle)
 
 
 def beside(path: Path) -> Path:
@@ -48,10 +139,57 @@ def require_plain(path: Path) -> None:
         mode = os.lstat(path).st_mode
     except FileNotFoundError:
         return
-    if stat.S_ISREG(mode):
+    if not stat.S_ISREG(mode):
+        raise ValueError(f"'{path}' must be a new or a plain file, but it is {_kind(mode)}")
+
+
+def require_folder(path: Path, what: str) -> None:
+    """Refuse what is there and is no folder: a file, a link, a device, a pipe; `what` it should hold."""
+    try:
+        mode = os.lstat(path).st_mode
+    except FileNotFoundError:
         return
-    kind = "a folder" if stat.S_ISDIR(mode) else "a link" if stat.S_ISLNK(mode) else "a device or a pipe"
-    raise ValueError(f"'{path}' must be a new or a plain file, but it is {kind}")
+    if not stat.S_ISDIR(mode):
+        raise ValueError(f"'{path}' must be a new folder or {what}, but it is {_kind(mode)}")
+
+
+def _kind(mode: int) -> str:
+    kinds = {stat.S_ISREG: "a file", stat.S_ISDIR: "a folder", stat.S_ISLNK: "a link"}
+    return next((word for is_it, word in kinds.items() if is_it(mode)), "a device or a pipe")
+
+
+def require_writable(path: Path) -> None:
+    """Refuse, before anything is computed, what could not be written afterwards."""
+    folder = path.parent
+    if not folder.is_dir():
+        raise FileNotFoundError(f"cannot write '{path}': there is no folder '{folder}'")
+    part = beside(path)
+    try:
+        os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        part.unlink()
+    except OSError as error:
+        raise in_words(error, path) from None
+
+
+def seal(data: bytes | memoryview) -> bytes:
+    """A line that tells of these bytes, to be put after them: readers of NetCDF do not look there."""
+    return b"\nnoslip sha256 " + hashlib.sha256(data).hexdigest().encode() + b"\n"
+
+
+def sealed(path: str | Path) -> bool | None:
+    """Whether a file is what its seal says; None where it has none."""
+    digest, size = hashlib.sha256(), os.path.getsize(path) - SEAL_LENGTH
+    with open(path, "rb") as file:
+        while size > 0 and (block := file.read(min(size, 2**22))):
+            digest.update(block)
+            size -= len(block)
+        found = SEAL.fullmatch(file.read()) if size == 0 else None
+    return None if found is None else found[1] == digest.hexdigest().encode()
+
+
+def _entry_to_disk(folder: Path) -> None:
+    with suppress(OSError):  # where a folder cannot be opened, its entry is written when the system likes
+        _to_disk(folder)
 
 
 def _to_disk(path: Path) -> None:

@@ -22,6 +22,7 @@ from noslip.analysis.conservation import (
     energy_error,
     first_integral_errors,
 )
+from noslip.analysis.thinning import thinned
 from noslip.files import write_text
 from noslip.integrators.base import VOCABULARY, Integrator
 from noslip.plots.equations import equation_svg
@@ -62,12 +63,13 @@ def write_report(run: Trajectory, path: str | Path, system: System | None, metho
 
 def page(run: Trajectory, system: System | None, method: Integrator | None) -> str:
     """The whole page as text."""
-    info = run.info
+    info, sentence = run.info, _first_sentence(run)
+    run = thinned(run)
     name = info.source or "a system of the user"
     heading = f"{info.integrator} on {name}"
     parts = [
         f"<h1>{_text(heading)}</h1>",
-        f"<p>{_text(_first_sentence(run))}</p>",
+        f"<p>{_text(sentence)}</p>",
         "<h2>The system</h2>",
         _table(("", "value"), _system_rows(run, system)),
         _equations(run, system),

@@ -16,9 +16,12 @@ from typing import Any
 import numpy as np
 
 from noslip import integrators, systems
+from noslip.errors import Damaged
+from noslip.files import sealed
 from noslip.integrators.base import Integrator
 from noslip.names import in_a_file
 from noslip.run.arguments import BACKENDS
+from noslip.run.checked import Verified, require_zarr, verify_folder
 from noslip.run.record import RunInfo
 from noslip.simulate import simulate
 from noslip.system import System
@@ -103,6 +106,22 @@ def rerun(
     source = system if isinstance(system, str) else info.source
     new = new.with_source(source, _as_before(info.arguments))
     return Rerun(old, new, differences(old, new))
+
+
+def verify(path: str | Path) -> Verified:
+    """Look at every byte of a saved run, a run on disk or an ensemble on disk; what is damaged or missing is
+    named in `damaged`."""
+    where = Path(path)
+    if where.is_dir():
+        require_zarr()
+        if not (where / "zarr.json").is_file():
+            raise ValueError(f"'{where}' must be a run or an ensemble of noslip, but it has no 'zarr.json'")
+        return verify_folder(where)
+    try:
+        load(where)
+    except Damaged as error:
+        return Verified(1, (str(error),), 0)
+    return Verified(1, (), int(sealed(where) is None))
 
 
 def system_of(info: RunInfo, given: GivenSystem | None = None) -> System:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -10,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noslip.errors import Interrupted, SolveFailed
+from noslip.errors import SolveFailed, stopped
 from noslip.integrators.base import Integrator
 from noslip.numerics.tracing import has_tracers, is_traced
 from noslip.run.along import conserves_energy, up_to_a_broken_condition
@@ -20,6 +21,7 @@ from noslip.run.drive import all_rows, steps_until
 from noslip.run.pacing import Progress
 from noslip.run.pairing import Pairing
 from noslip.run.record import Report, RunInfo, run_info
+from noslip.run.runner import TrajectoryRunner
 from noslip.run.scan import scan
 from noslip.run.step import TURN, Row
 from noslip.system import System
@@ -44,6 +46,7 @@ def simulate(
     backend: str = "auto",
     progress: bool | Progress | None = None,
     throw: bool = True,
+    store: str | Path | None = None,
 ) -> Trajectory:
     """Run `integrator` on `system` from (q0, v0) and return the saved states with all diagnostics.
 
@@ -51,6 +54,10 @@ def simulate(
     and always the last. `progress` is True for a bar, or a function of (steps done, steps in all).
     A failed solve raises `SolveFailed` with the part before it, or with throw=False ends the result there.
     With traced arguments (jax.grad, jit, vmap) the run is one differentiable scan.
+
+    With `store` the rows go to that Zarr folder as they come, memory stays as it is, and the same call after
+    an interruption, however sudden, goes on from there and ends with the same bits. The result reads its
+    arrays from the disk when they are indexed.
     """
     if not isinstance(system, System):
         raise TypeError(f"`system` must be a System, but {system!r} was provided")
@@ -69,6 +76,8 @@ def simulate(
         steps, t_end = _steps_until(system, integrator, q, v, float(t), float(h), float(t_end), backend), None
     steps = whole_steps(steps, t_end, t0, step_size)
     if traced:
+        if store is not None:
+            raise ValueError("`store` cannot keep a run with traced arguments (grad, jit, vmap)")
         pairing = check_run(system, integrator, q, v, t, h, backend, traced)
         rows = scan(system, integrator, q, v, t, h, steps, every)
         t, h = (x if has_tracers(x) else float(x) for x in (t, h))
@@ -78,6 +87,8 @@ def simulate(
     with on_cpu():
         pairing = check_run(system, integrator, q, v, t, h, backend)
         stable = pairing.where_forms_are_parallel if parallel_at(pairing, q, v) else pairing
+        if store is not None:
+            return _in_store(pairing, stable, q, v, t, h, steps, every, backend, progress, throw, store)
         while True:
             runner = trajectory_runner(stable, q, v, t, h, backend)
             rows, interrupted = all_rows(runner, steps, every, progress, conserves_energy(system))
@@ -88,10 +99,55 @@ def simulate(
         run = _result(pairing, rows, q, v, run_info(pairing, t, h, steps, every, runner.backend), np)
         if interrupted:
             done = int(rows.step[-1])
-            raise Interrupted(f"interrupted after step {done} of {steps}; `trajectory` holds them", run)
+            message = f"interrupted after step {done} of {steps}; `trajectory` holds them"
+            raise stopped(interrupted, message, run)
         if throw and not run.success:
             raise SolveFailed(_failure(run, broken or integrator.failure_detail(system, run)), run)
         return run
+
+
+def _in_store(
+    pairing: Pairing,
+    stable: Pairing,
+    q: np.ndarray,
+    v: np.ndarray,
+    t: float,
+    h: float,
+    steps: int,
+    every: int,
+    backend: str,
+    progress: bool | Progress | None,
+    throw: bool,
+    store: str | Path,
+) -> Trajectory:
+    """The run in that folder, begun or gone on with."""
+    from noslip.run.trajectory_store import Task, read_rows, run_to_store
+
+    def runner(orthogonal: bool) -> TrajectoryRunner[Any]:
+        chosen = pairing.where_forms_are_parallel if orthogonal else stable
+        return trajectory_runner(chosen, q, v, t, h, backend)
+
+    system = pairing.system
+    info = run_info(pairing, t, h, steps, every, runner(False).backend)
+    task = Task(
+        system,
+        stable.system,
+        runner,
+        lambda rows: _result(pairing, rows, q, v, info, np).columns(),
+        info,
+        steps,
+        every,
+        conserves_energy(system),
+    )
+    cause = run_to_store(task, store, progress)
+    found, run = read_rows(store), Trajectory.open(store)
+    if cause:
+        message = f"interrupted after step {found.reached} of {steps}; the same call goes on from '{store}'"
+        raise stopped(cause, message, run)
+    if throw and not run.success:
+        broken = f": {found.ended}" if found.ended else ""
+        raise SolveFailed(_failure(run, broken or pairing.integrator.failure_detail(system, run)), run)
+    return run
 
 
 def _steps_until(

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from noslip.files import replacing
+from noslip.errors import Damaged, first_line
+from noslip.files import replacing, require_plain, require_writable, seal, sealed
+from noslip.run.columns import Column, lazily
 from noslip.run.record import Array, Report, RunInfo
 
 if TYPE_CHECKING:
@@ -70,39 +72,78 @@ class Trajectory:
         """The method's own time, k h at step k: t - t0 for all but those that make t in the step."""
         return self.info.step_size * np.cumsum(self.report.steps)
 
-    def to_xarray(self) -> xarray.Dataset:
-        """A dataset with dimensions time, coordinate and constraint, and the run's data as attributes."""
-        import xarray
-
-        names = [f"constraint_{i}" for i in range(self.multipliers.shape[1])]
-        state, reaction = ("time", "coordinate"), ("time", "constraint")
+    def columns(self) -> dict[str, tuple[tuple[str, ...], Array]]:
+        """Every array by the name that it has in a dataset, with its dimensions."""
+        time, state, reaction = ("time",), ("time", "coordinate"), ("time", "constraint")
         data = {
+            "time": (time, self.t),
             "q": (state, self.q),
             "v": (state, self.v),
             "multipliers": (reaction, self.multipliers),
-            "multiplier_t": ("time", self.multiplier_t),
-            "energy": ("time", self.energy),
-            "energy_scale": ("time", self.energy_scale),
+            "multiplier_t": (time, self.multiplier_t),
+            "energy": (time, self.energy),
+            "energy_scale": (time, self.energy_scale),
             "constraint_residual": (reaction, self.constraint_residual),
-            "q0": ("coordinate", self.q0),
-            "v0": ("coordinate", self.v0),
+            "q0": (("coordinate",), self.q0),
+            "v0": (("coordinate",), self.v0),
         }
-        data |= {f"integral_{name}": ("time", x) for name, x in self.first_integrals.items()}
-        data |= {f"report_{f.name}": ("time", getattr(self.report, f.name)) for f in fields(Report)}
-        arrays = {name: (dims, np.asarray(values)) for name, (dims, values) in data.items()}
-        coords = {"time": self.t, "coordinate": list(self.info.coordinates), "constraint": names}
+        data |= {f"integral_{name}": (time, x) for name, x in self.first_integrals.items()}
+        return data | {f"report_{f.name}": (time, getattr(self.report, f.name)) for f in fields(Report)}
+
+    @classmethod
+    def of_columns(cls, values: Mapping[str, Array], info: RunInfo) -> Trajectory:
+        """The run whose `columns` these are."""
+        begun = "integral_"
+        own = [f.name for f in fields(cls) if f.name not in ("t", "first_integrals", "report", "info")]
+        return cls(
+            t=values["time"],
+            first_integrals={k.removeprefix(begun): x for k, x in values.items() if k.startswith(begun)},
+            report=Report(**{f.name: values[f"report_{f.name}"] for f in fields(Report)}),
+            info=info,
+            **{name: values[name] for name in own},
+        )
+
+    def to_xarray(self) -> xarray.Dataset:
+        """A dataset with dimensions time, coordinate and constraint, and the run's data as attributes. That
+        of a run on disk is read when it is needed, by Dask where that is installed."""
+        import xarray
+
+        names = [f"constraint_{i}" for i in range(self.multipliers.shape[1])]
+        arrays: dict[str, Any] = {
+            name: lazily(dims, x) if isinstance(x, Column) else (dims, np.asarray(x))
+            for name, (dims, x) in self.columns().items()
+        }
+        del arrays["time"]  # an index, which is in memory always
+        coords = {"time": np.asarray(self.t), "coordinate": list(self.info.coordinates), "constraint": names}
         return xarray.Dataset(arrays, coords, self.info.attributes())
 
     def save(self, path: str | Path) -> None:
-        """Write NetCDF. The file appears complete or not at all."""
+        """Write NetCDF. The file appears complete or not at all; every variable has HDF5's checksum, and the
+        file ends in one of its own."""
         _require_engine()
         path = Path(path)
         if path.is_dir() or not path.name:
             raise IsADirectoryError(f"cannot save to '{path}': it is a folder, not a file")
-        if not path.parent.is_dir():
-            raise FileNotFoundError(f"cannot save to '{path}': there is no folder '{path.parent}'")
-        with replacing(path) as part:
-            self.to_xarray().to_netcdf(part, engine="h5netcdf")
+        require_plain(path)
+        require_writable(path)
+        data = self.to_xarray()
+        checked = [name for name, x in data.variables.items() if x.size and x.dtype.kind in "fiu"]
+        # in memory first: HDF5 ends the process where a disk is full
+        image = data.to_netcdf(
+            None, engine="h5netcdf", encoding={name: {"fletcher32": True} for name in checked}
+        )
+        with replacing(path) as part, open(part, "wb") as file:
+            file.write(image)
+            file.write(seal(image))
+
+    @classmethod
+    def open(cls, path: str | Path) -> Trajectory:
+        """A run that `simulate(..., store=path)` has written, or is writing: the rows that it has now, read
+        from the disk when they are indexed."""
+        from noslip.run.trajectory_store import read_rows
+
+        stored = read_rows(path)
+        return cls.of_columns(stored.columns, stored.info)
 
     def plot(self) -> Figure:
         """Path, energy, constraint and multipliers in one figure (needs the `plots` extra)."""
@@ -116,36 +157,46 @@ class Trajectory:
 
 
 def load(path: str | Path) -> Trajectory:
-    """Read a run that `Trajectory.save` wrote; it equals the one that was saved."""
-    import xarray
-
+    """Read a run that `Trajectory.save` wrote; it equals the one that was saved. A folder is opened as by
+    `Trajectory.open`."""
+    if Path(path).is_dir():
+        return Trajectory.open(path)
     if not Path(path).is_file():
         raise FileNotFoundError(f"there is no file '{path}'")
     _require_engine()
-    try:
-        with xarray.open_dataset(path, engine="h5netcdf") as opened:
-            data = opened.load()
-    except OSError:
-        raise ValueError(f"'{path}' is not a NetCDF file") from None
+    if sealed(path) is False:
+        raise Damaged(f"'{path}' is damaged: it is not what was written")
+    data = _dataset(path)
     if "noslip" not in data.attrs:
         raise ValueError(f"'{path}' was not written by noslip: it has no attribute 'noslip'")
-    missing = {"time", "q", "v", "energy"} - set(map(str, data.variables))
-    if missing:
+    needed = {"time", "q0", "v0", *(f"report_{f.name}" for f in fields(Report))} | {
+        f.name for f in fields(Trajectory) if f.name not in ("t", "first_integrals", "report", "info")
+    }
+    if missing := needed - set(map(str, data.variables)):
         raise ValueError(f"'{path}' is not a whole run: it lacks {', '.join(sorted(missing))}")
-    values = {str(name): data[name].values for name in data.variables}
-    return Trajectory(
-        t=values["time"],
-        first_integrals={
-            name.removeprefix("integral_"): x for name, x in values.items() if name.startswith("integral_")
-        },
-        report=Report(**{f.name: values[f"report_{f.name}"] for f in fields(Report)}),
-        info=RunInfo.from_attributes(data.attrs),
-        **{
-            f.name: values[f.name]
-            for f in fields(Trajectory)
-            if f.name not in ("t", "first_integrals", "report", "info")
-        },
-    )
+    try:
+        info = RunInfo.from_attributes(data.attrs)
+    except (ValueError, TypeError, KeyError):
+        raise Damaged(f"'{path}' is damaged: its attribute 'noslip' cannot be read") from None
+    return Trajectory.of_columns({str(name): data[name].values for name in data.variables}, info)
+
+
+def _dataset(path: str | Path) -> xarray.Dataset:
+    import xarray
+
+    try:
+        with xarray.open_dataset(path, engine="h5netcdf") as opened:
+            return opened.load()
+    except Exception as error:  # HDF5 and what is built on it have no one kind for damaged files
+        if not _is_hdf5(path):
+            raise ValueError(f"'{path}' is not a NetCDF file") from None
+        raise Damaged(f"'{path}' is damaged, or no NetCDF file of a run: {first_line(error)}") from None
+
+
+def _is_hdf5(path: str | Path) -> bool:
+    """Whether the file begins as HDF5 does."""
+    with open(path, "rb") as file:
+        return file.read(8) == b"\x89HDF\r\n\x1a\n"
 
 
 def _require_engine() -> None:

@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 from noslip import Ensemble, ensemble
 from noslip.cli import app
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
-from noslip.run import store
+from noslip.run import checkpoints, store
 from noslip.sampling import Ball, on_energy_shell
 from noslip.systems import nonholonomic_particle
 
@@ -54,7 +54,7 @@ def test_random_members_are_those_of_the_library_and_an_interruption_costs_nothi
     states = on_energy_shell(system, 0.9, 10, region=Ball(q0, 0.5), seed=4)
     direct = ensemble(system, SemiImplicitDLA(), *states, step_size=0.1, steps=30)
     np.testing.assert_array_equal(Ensemble.open("a.zarr").q[...], direct.q)
-    assert "noslip" in store.attributes_of(Path("a.zarr"))["command"]
+    assert "noslip" in checkpoints.attributes_of(Path("a.zarr"))["command"]
 
 
 def test_parameters_that_vary_and_velocities_at_a_temperature():

@@ -217,7 +217,7 @@ def test_a_process_that_lost_its_chunk_to_another_stops(tmp_path):
 
     def another_takes_it(done, total):
         if done >= 30 and not taken:
-            taken.append(store_module._Store(tmp_path / "a.zarr").take(0))
+            taken.append(store_module._Store(tmp_path / "a.zarr").checkpoints.take(0))
 
     with pytest.raises(OSError, match="chunk 0 of this ensemble was taken up by another process"):
         run(store=tmp_path / "a.zarr", chunk=MEMBERS, progress=another_takes_it)

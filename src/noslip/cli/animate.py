@@ -9,6 +9,7 @@ import typer
 
 from noslip.cli import options
 from noslip.cli.show import one_sentence
+from noslip.cli.targets import check_targets, refuse_input
 
 
 def animate(
@@ -24,6 +25,8 @@ def animate(
         from noslip.systems import open_source
         from noslip.trajectory import load
 
+        check_targets(output, None)
+        refuse_input(output, file)
         run = load(file)
         picture = None if system is None else open_source(system).picture
         animation.animate(run, output, picture=picture, seconds=seconds, frames_per_second=frames_per_second)

@@ -1,7 +1,8 @@
 """The command `noslip`, put together from one file per command.
 
 Exit codes: 0 done; 2 bad input, nothing written; 3 a step could not be solved, the part before it is
-kept; 4 a rerun differs from the saved run; 130 interrupted, what had been saved until then is kept.
+kept; 4 a rerun differs from the saved run; 5 a stored file is damaged; 6 a file could not be written, since
+the disk is full or fails; 130 interrupted, what had been saved until then is kept.
 Commands import what they need when they are called, so that `--help` stays quick and loads no JAX.
 """
 
@@ -22,12 +23,14 @@ from noslip.cli.run import run
 from noslip.cli.scoreboard import show_scoreboard
 from noslip.cli.study import study
 from noslip.cli.systems import list_systems
+from noslip.cli.verify import verify
 from noslip.cli.work_precision import run_work_precision
 from noslip.version import __version__
 
 app = typer.Typer(
     help="Simulate mechanical systems with nonholonomic constraints, and see what each method preserves.",
-    epilog="Exit codes: 0 done, 2 bad input, 3 a step not solved, 4 a rerun differs, 130 interrupted.",
+    epilog="Exit codes: 0 done, 2 bad input, 3 a step not solved, 4 a rerun differs, 5 damaged data, "
+    "6 a disk that is full or fails, 130 interrupted.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -61,6 +64,7 @@ app.command("run")(run)
 app.command("rerun")(rerun)
 app.command("report")(report)
 app.command("animate")(animate)
+app.command("verify")(verify)
 app.command("ensemble")(run_ensemble)
 app.command("reduce")(reduce)
 app.command("scoreboard")(show_scoreboard)

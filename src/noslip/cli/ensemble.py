@@ -86,7 +86,8 @@ def _run(cluster: str | None, *what: Any, **how: Any) -> tuple[Ensemble, float, 
     from contextlib import nullcontext
 
     from noslip.ensembles import ensemble
-    from noslip.run.store import note, require_client
+    from noslip.run.checkpoints import note
+    from noslip.run.store import require_client
 
     began, early = time.perf_counter(), None
     client = nullcontext() if cluster is None else require_client()(cluster)
@@ -95,7 +96,7 @@ def _run(cluster: str | None, *what: Any, **how: Any) -> tuple[Ensemble, float, 
             result = ensemble(*what, cluster=workers, progress=console().is_terminal, **how)
         except (Interrupted, SolveFailed) as error:
             result, early = error.trajectory, error
-    note(how["store"], "command", shlex.join(["noslip", *sys.argv[1:]]))
+    note(how["store"], command=shlex.join(["noslip", *sys.argv[1:]]))
     return result, time.perf_counter() - began, early  # type: ignore[return-value]
 
 

@@ -29,7 +29,9 @@ Options = Annotated[
 ]
 Velocities = Annotated[str | None, typer.Option(help="Initial velocities, a,b,c.")]
 Backend = Annotated[str, typer.Option(help="Where to compute.")]
-SavedRun = Annotated[Path, typer.Argument(help="A file written by `noslip run -o` or `Trajectory.save`.")]
+SavedRun = Annotated[
+    Path, typer.Argument(help="A file or folder written by `noslip run -o`, or from Python.")
+]
 GivenSystem = Annotated[
     str | None, typer.Option("--system", help="The run's system, if it is your own: my_system.py:particle")
 ]

@@ -9,6 +9,7 @@ import typer
 
 from noslip.cli import options
 from noslip.cli.show import one_sentence
+from noslip.cli.targets import check_targets, refuse_input
 
 
 def report(
@@ -26,6 +27,8 @@ def report(
         if output.suffix.lower() not in (".html", ".htm"):
             raise ValueError(f"`-o` must end in .html, but '{output}' was provided")
         require_matplotlib()
+        check_targets(output, None)
+        refuse_input(output, file)
         run = load(file)
         from noslip.report import left_out, write_report
 

@@ -9,7 +9,7 @@ import typer
 
 from noslip.cli import options
 from noslip.cli.show import DIFFERENT, console, one_sentence
-from noslip.cli.targets import check_targets, write_run
+from noslip.cli.targets import STORE, check_targets, refuse_input, write_run
 
 
 def rerun(
@@ -21,9 +21,10 @@ def rerun(
     """Repeat a saved run and compare it with the file, bit for bit. Your own code must be named again:
     a file that a saved run names is not opened."""
     with one_sentence():
+        if output is not None and output.suffix == STORE:
+            raise ValueError(f"`-o` must be a NetCDF file, but '{output}' was provided")
         check_targets(output, None)
-        if output is not None and output.resolve() == file.resolve():
-            raise ValueError("`-o` must be another file than the one that is compared with")
+        refuse_input(output, file)
         from noslip import saved
 
         again = saved.rerun(file, system=system, integrator=integrator, progress=console().is_terminal)

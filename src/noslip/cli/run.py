@@ -10,7 +10,7 @@ import typer
 
 from noslip.cli import options
 from noslip.cli.show import INTERRUPTED, NOT_SOLVED, console, one_sentence, print_table, stop
-from noslip.cli.targets import check_targets, write_run
+from noslip.cli.targets import STORE, check_targets, write_run
 from noslip.errors import Interrupted, SolveFailed
 from noslip.texts import listed
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from noslip.integrators.base import Integrator
     from noslip.system import System
     from noslip.trajectory import Trajectory
+
+OUTPUT = "NetCDF file to write, or NAME.zarr, a folder that is filled while it runs and gone on with."
 
 
 def run(
@@ -33,7 +35,7 @@ def run(
     option: options.Options = None,
     save_every: Annotated[int, typer.Option(help="Save every K-th state.")] = 1,
     backend: options.Backend = "auto",
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="NetCDF file to write.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help=OUTPUT)] = None,
     plot: Annotated[Path | None, typer.Option(help="Picture to write: .png, .pdf or .svg.")] = None,
 ) -> None:
     """Simulate one system with one integrator."""
@@ -64,22 +66,30 @@ def _simulate(
     **how: Any,
 ) -> None:
     """Run, show the summary, write the files; also for a run that ended early."""
+    from noslip.run.checkpoints import note
+    from noslip.run.pacing import Interruption
     from noslip.simulate import simulate
 
     code, message = 0, ""
     began = time.perf_counter()
+    store = output if output is not None and output.suffix == STORE else None
     try:
-        result = simulate(model, method, q, v, progress=console().is_terminal, **how)
+        result = simulate(model, method, q, v, progress=console().is_terminal, store=store, **how)
     except (Interrupted, SolveFailed) as early:
         code = INTERRUPTED if isinstance(early, Interrupted) else NOT_SOLVED
         result, message = early.trajectory, str(early).partition("; `trajectory`")[0]
+        message = message.partition("; the same call")[0]
     seconds = time.perf_counter() - began
     result = result.with_source(*origin)
-    _show(result, model, seconds)
-    write_run(result, output, plot)
+    with Interruption():  # what is there now is written whatever comes
+        if store is not None:
+            note(store, **result.info.attributes())
+        _show(result, model, seconds)
+        write_run(result, output, plot)
     if code:
         kept = f"the part before is in {output}" if output else "give -o FILE to keep the part before"
-        stop(f"{message}; {kept}", code)
+        more = ", and the same command goes on" if store is not None and code == INTERRUPTED else ""
+        stop(f"{message}; {kept}{more}", code)
 
 
 def _show(result: Trajectory, model: System, seconds: float) -> None:
@@ -87,12 +97,15 @@ def _show(result: Trajectory, model: System, seconds: float) -> None:
     import numpy as np
 
     from noslip.analysis.conservation import constraint_error, energy_error
+    from noslip.analysis.thinning import thinned
 
+    saved = len(result.t)
+    result = thinned(result)
     info, report = result.info, result.report
     change = np.max(np.abs(energy_error(result)))
     conserved = model.force is None and model.kind == "linear"
     rows = [
-        ("steps", f"{int(np.sum(report.steps))} of {info.step_size:g}, {len(result.t)} saved"),
+        ("steps", f"{int(np.sum(report.steps))} of {info.step_size:g}, {saved} saved"),
         ("time", f"{result.t[0]:g} to {result.t[-1]:g}"),
         ("energy error" if conserved else "energy change", f"{change:.1e} of |T| + |V|, at most"),
         ("constraint residual", f"{constraint_error(result):.1e} at most" if model.m else "no constraints"),

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
-from noslip.errors import first_line
+from noslip.errors import Damaged, first_line
+from noslip.files import DISK_FAILS
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-BAD_INPUT, NOT_SOLVED, DIFFERENT, INTERRUPTED = 2, 3, 4, 130
+BAD_INPUT, NOT_SOLVED, DIFFERENT, DAMAGED, NOT_WRITTEN, INTERRUPTED = 2, 3, 4, 5, 6, 130
 
 
 def console() -> Console:
@@ -47,7 +48,12 @@ def one_sentence() -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         stop("interrupted before there was anything to keep", INTERRUPTED)
-    except (ValueError, TypeError, OSError, ImportError) as error:
+    except Damaged as error:
+        stop(first_line(error), DAMAGED)
+    except OSError as error:
+        full = error.errno in DISK_FAILS
+        stop(first_line(error), NOT_WRITTEN if full else BAD_INPUT)
+    except (ValueError, TypeError, ImportError) as error:
         stop(first_line(error), BAD_INPUT)
 
 

@@ -7,16 +7,25 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from noslip.files import replacing, require_plain
+from noslip.files import replacing, require_folder, require_plain, require_writable
 
 if TYPE_CHECKING:
     from noslip.trajectory import Trajectory
 
+STORE = ".zarr"
 PICTURES = (".png", ".pdf", ".svg")
 
 
 def check_targets(output: Path | None, plot: Path | None) -> None:
     """Refuse, before anything is computed, files that could not be written afterwards."""
+    if output is not None and output.suffix == STORE:
+        from noslip.run.checked import require_zarr
+
+        require_zarr()
+        require_folder(output, "a run of noslip")
+        if not output.exists():
+            require_writable(output)
+        output = None
     for option, path in (("-o", output), ("--plot", plot)):
         if path is not None and (path.is_dir() or not path.parent.is_dir()):
             what = (
@@ -27,6 +36,7 @@ def check_targets(output: Path | None, plot: Path | None) -> None:
             raise ValueError(f"`{option} {path}` must be {what}")
         if path is not None:
             require_plain(path)
+            require_writable(path)
     if plot is not None:
         if plot.suffix.lower() not in PICTURES:
             raise ValueError(f"`--plot` must end in {', '.join(PICTURES)}, but '{plot}' was provided")
@@ -37,10 +47,17 @@ def check_targets(output: Path | None, plot: Path | None) -> None:
         require_matplotlib()
 
 
+def refuse_input(output: Path | None, file: Path) -> None:
+    """Refuse to replace what is read, under whatever name."""
+    if output is not None and output.exists() and file.exists() and output.samefile(file):
+        raise ValueError(f"`-o {output}` must be another file than the one that is read")
+
+
 def write_run(result: Trajectory, output: Path | None, plot: Path | None) -> None:
     """The run, its picture, and a line for each."""
     if output is not None:
-        result.save(output)
+        if output.suffix != STORE:
+            result.save(output)
         typer.echo(f"wrote {output}")
     if plot is not None:
         with replacing(plot) as part:

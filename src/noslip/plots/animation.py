@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from noslip.analysis.thinning import thinned
 from noslip.files import replacing
 from noslip.plots.trajectory import COLOURS, plane, require_matplotlib
 
@@ -39,6 +40,7 @@ def animate(
         raise ValueError(f"`seconds` must be positive, but {seconds!r} was provided")
     if len(run.t) < 2:
         raise ValueError("a film needs at least two saved states, but the run has one")
+    run = thinned(run)
     frames = max(2, round(seconds * frames_per_second))
     times = np.linspace(run.t[0], run.t[-1], frames)
     q = np.stack([np.interp(times, run.t, column) for column in run.q.T], axis=1)

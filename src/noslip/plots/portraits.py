@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from noslip.analysis.order import MeasuredOrder
+from noslip.analysis.thinning import thinned
 from noslip.plots.panels import Curve, Panel, draw
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ def plot_phase_portrait(runs: Trajectory | Mapping[str, Trajectory]) -> Figure:
 
     Several runs of one system, by label, are drawn over each other.
     """
-    given = runs if isinstance(runs, Mapping) else {"": runs}
+    given = {k: thinned(run) for k, run in (runs if isinstance(runs, Mapping) else {"": runs}).items()}
     if not given:
         raise ValueError("`runs` must hold at least one run, but it is empty")
     first = next(iter(given.values())).info

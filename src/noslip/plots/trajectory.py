@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from noslip.analysis.conservation import energy_error, first_integral_errors
+from noslip.analysis.thinning import thinned
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,6 +31,7 @@ PATH_POINTS = 100_000
 
 def plot_trajectory(run: Trajectory) -> Figure:
     """Path, energy error, constraint residual and multipliers of one run."""
+    run = thinned(run)
     figure, (path, energy, constraint, multipliers) = _figure(_title(run))
     _draw_path(path, {"": run})
     _draw_energy(energy, {"": run})
@@ -48,6 +50,7 @@ def compare_runs(runs: Mapping[str, Trajectory], *, path_times: tuple[float, flo
         raise ValueError("`runs` must hold at least one run, but it is empty")
     if len({run.info.coordinates for run in runs.values()}) > 1:
         raise ValueError("`runs` must be runs of one system, but their coordinates differ")
+    runs = {label: thinned(run) for label, run in runs.items()}
     figure, (path, energy, constraint, last) = _figure(None)
     _draw_path(path, runs, path_times)
     _draw_energy(energy, runs)

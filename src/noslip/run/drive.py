@@ -21,9 +21,10 @@ def all_rows(
     every: int,
     progress: bool | Progress | None,
     conserved: bool = False,
-) -> tuple[Row, bool]:
-    """The rows up to step `steps`, or to a failure, or to Ctrl-C; whether it was the last of these. A row
-    that is not finite, or whose energy has gone though the motion conserves it (`conserved`), is one too."""
+) -> tuple[Row, BaseException | None]:
+    """The rows up to step `steps`, or to a failure, or to Ctrl-C or an exception in `progress`; the last of
+    these, if it was one. A row that is not finite, or whose energy has gone though the motion conserves it
+    (`conserved`), is a failure too."""
     parts, together = [runner.first], []
     done, failed, pace = 0, False, Pace(runner.first_piece, SECONDS_PER_CALL)
     with Meter(progress, steps) as show, Interruption(steps > runner.brief) as interruption:
@@ -35,20 +36,20 @@ def all_rows(
                 parts = []
                 seen = [*together[:1], *together[-1:]]
                 failed = failed or len(up_to_a_failed_row(joined(seen), conserved).step) < _count(seen)
-            show(done, steps)
+            interruption.attend(show, done, steps)
             pace.reached(done)
     if parts:
         together.append(runner.join(parts))
     rows_of_all = together[0] if len(together) == 1 else joined(together)
-    rows_of_all = up_to_a_failed_row(_merge_failed_row(rows_of_all), conserved)
-    return rows_of_all, interruption.asked and done < steps and not failed
+    rows_of_all = up_to_a_failed_row(merge_failed_row(rows_of_all), conserved)
+    return rows_of_all, interruption.before_the_end(done >= steps or failed)
 
 
 def _count(parts: list[Row]) -> int:
     return sum(len(part.step) for part in parts)
 
 
-def _merge_failed_row(rows: Row) -> Row:
+def merge_failed_row(rows: Row) -> Row:
     """A failure right after a saved row adds no state of its own: its record joins that row."""
     if len(rows.step) < 2 or rows.step[-1] != rows.step[-2]:
         return rows

@@ -15,7 +15,7 @@ from noslip.engine.backends.heyoka_expressions import heyoka_expressions
 from noslip.engine.program import CannotTranslate
 from noslip.engine.translate import translate
 from noslip.integrators.solve import Status
-from noslip.numerics.pytrees import anatomy
+from noslip.numerics.pytrees import anatomy, replaced
 from noslip.run import step as steps
 from noslip.run.pairing import Pairing
 from noslip.run.runner import Piece, joined
@@ -48,12 +48,13 @@ class ReferenceTrajectory:
         t, h = self.t0 + self.step * self.h, self.h
         here = [jnp.asarray(x) for x in (self.q, self.v, t, h)]
         state = self.integrator.init(self.system, *here)
-        return Carry(state, jnp.asarray(self.step), jnp.asarray(self.turns), Interval.empty())
+        since = replaced(Interval.empty(), steps=jnp.asarray(self.step - self.saved))
+        return Carry(state, jnp.asarray(self.step), jnp.asarray(self.turns), since)
 
     def restore(self, carry: Carry) -> None:
         seen = self.integrator.observe(carry.state)
         self.q, self.v, self.turns = np.asarray(seen.q), np.asarray(seen.v), np.asarray(carry.turns)
-        self.step = self.saved = int(carry.step)
+        self.step, self.saved = int(carry.step), int(carry.step - carry.interval.steps)
 
     def to(self, stop: int, last: int, every: int) -> Piece[Row]:
         """Advance past step `stop`; rows at the multiples of `every` and at `last`.

@@ -7,12 +7,13 @@ import threading
 import time
 from collections.abc import Callable
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
 Progress = Callable[[int, int], None]  # of the steps done and the steps in all
+ENDINGS = [signal.SIGTERM] + ([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])  # not on Windows
 
 
 class Pace:
@@ -33,26 +34,46 @@ class Pace:
 
 
 class Interruption:
-    """Context in which Ctrl-C asks to stop after the call under way; asked twice, it stops at once.
+    """Context in which Ctrl-C, SIGTERM and SIGHUP ask to stop after the call under way; asked twice, it stops
+    at once. The last two are left to those who have taken them already, as `nohup` has, or a server.
     Of no use to runs that are over at once, which are not `watched`."""
 
     def __init__(self, watched: bool = True) -> None:
-        self.asked = False
+        self.cause: BaseException | None = None
+        self.before: dict[int, Any] = {}
         self.mine = watched and threading.current_thread() is threading.main_thread()
 
     def __enter__(self) -> Interruption:
         if self.mine:
-            self.before = signal.signal(signal.SIGINT, self._ask)
+            self.before = {signal.SIGINT: signal.signal(signal.SIGINT, self._ask)}
+            for number in ENDINGS:
+                if signal.getsignal(number) is signal.SIG_DFL:
+                    self.before[number] = signal.signal(number, self._ask)
         return self
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
         if self.asked:
             raise KeyboardInterrupt
-        self.asked = True
+        self.cause = KeyboardInterrupt()
+
+    @property
+    def asked(self) -> bool:
+        return self.cause is not None
+
+    def before_the_end(self, over: bool) -> BaseException | None:
+        """Why the run was stopped: Ctrl-C came too late for one that is over."""
+        return None if over and isinstance(self.cause, KeyboardInterrupt) else self.cause
+
+    def attend(self, show: Progress, done: int, total: int) -> None:
+        """Show it; what the user's function raises asks to stop, too, so that nothing is lost by it."""
+        try:
+            show(done, total)
+        except BaseException as error:
+            self.cause = error
 
     def __exit__(self, *_: object) -> None:
-        if self.mine:
-            signal.signal(signal.SIGINT, self.before)
+        for number, handler in self.before.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
 
 class Meter:
