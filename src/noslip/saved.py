@@ -93,9 +93,11 @@ def rerun(
         old.q0,
         old.v0,
         step_size=info.step_size,
-        steps=done if old.success else info.steps,  # an interrupted run is compared as far as it went
+        # an interrupted run is compared as far as it went
+        steps=done if old.success and not info.save_at else info.steps,
         t0=info.t0,
         save_every=info.save_every,
+        save_at=old.t if info.save_at else None,
         backend=info.backend if info.backend in BACKENDS else "auto",
         progress=progress,
         throw=False,

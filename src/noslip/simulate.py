@@ -15,6 +15,7 @@ from noslip.integrators.base import Integrator
 from noslip.numerics.tracing import has_tracers, is_traced
 from noslip.run.along import conserves_energy, up_to_a_broken_condition
 from noslip.run.arguments import as_floats, check_run, parallel_at, whole, whole_steps
+from noslip.run.at_times import refuse_after, rows_at, save_times
 from noslip.run.choose import on_cpu, trajectory_runner
 from noslip.run.drive import all_rows, steps_until
 from noslip.run.pacing import Progress
@@ -24,7 +25,7 @@ from noslip.run.scan import scan
 from noslip.run.step import TURN, Row
 from noslip.system import System
 from noslip.system.conditions import parallel_along
-from noslip.trajectory import Trajectory
+from noslip.trajectory import Origin, Trajectory
 
 Real = Any  # whatever becomes an array of floats: numbers, lists, arrays, JAX's tracers
 
@@ -41,6 +42,7 @@ def simulate(
     t0: Real = 0.0,
     parameters: Mapping[str, Real] | None = None,
     save_every: int = 1,
+    save_at: Real | None = None,
     backend: str = "auto",
     progress: bool | Progress | None = None,
     throw: bool = True,
@@ -48,7 +50,9 @@ def simulate(
     """Run `integrator` on `system` from (q0, v0) and return the saved states with all diagnostics.
 
     Give `steps` or `t_end` (a whole number of steps after t0). Every `save_every`-th state is saved,
-    and always the last. `progress` is True for a bar, or a function of (steps done, steps in all).
+    and always the last; with `save_at` instead exactly the states at those times, by shortened steps beside
+    the run, which does not notice them. `progress` is True for a bar, or a function of (steps done, steps
+    in all).
     A failed solve raises `SolveFailed` with the part before it, or with throw=False ends the result there.
     With traced arguments (jax.grad, jit, vmap) the run is one differentiable scan.
     """
@@ -61,6 +65,9 @@ def simulate(
     h, t = (as_floats(name, x, (), traced) for name, x in (("step_size", step_size), ("t0", t0)))
     every = whole("save_every", save_every, 1)
     own_time = isinstance(integrator, Integrator) and integrator.own_time
+    times = None
+    if save_at is not None:
+        times, steps = save_times(save_at, save_every, own_time, t0, step_size, steps, t_end)
     if t_end is not None and steps is None and own_time:
         if traced:
             raise ValueError(
@@ -68,11 +75,13 @@ def simulate(
             )
         steps, t_end = _steps_until(system, integrator, q, v, float(t), float(h), float(t_end), backend), None
     steps = whole_steps(steps, t_end, t0, step_size)
+    if times is not None:
+        refuse_after(times, t0, step_size, steps)
     if traced:
         pairing = check_run(system, integrator, q, v, t, h, backend, traced)
-        rows = scan(system, integrator, q, v, t, h, steps, every)
+        rows = scan(system, integrator, q, v, t, h, steps, every, times)
         t, h = (x if has_tracers(x) else float(x) for x in (t, h))
-        info = run_info(pairing, t, h, steps, every, "xla")
+        info = run_info(pairing, t, h, steps, every, "xla", times is not None)
         return _result(pairing, rows, q, v, info, jnp)
     t, h = float(t), float(h)
     with on_cpu():
@@ -80,12 +89,16 @@ def simulate(
         stable = pairing.where_forms_are_parallel if parallel_at(pairing, q, v) else pairing
         while True:
             runner = trajectory_runner(stable, q, v, t, h, backend)
-            rows, interrupted = all_rows(runner, steps, every, progress, conserves_energy(system))
+            if times is None:
+                rows, interrupted = all_rows(runner, steps, every, progress, conserves_energy(system))
+            else:
+                rows, interrupted = rows_at(runner, stable.system, times, t, h, steps, progress)
             if interrupted or not parallel_along(stable.system, np.asarray(rows.q), np.asarray(rows.v)):
                 break
             stable = pairing.where_forms_are_parallel  # they have become so on the way: once more
         rows, broken = up_to_a_broken_condition(system, rows)
-        run = _result(pairing, rows, q, v, run_info(pairing, t, h, steps, every, runner.backend), np)
+        info = run_info(pairing, t, h, steps, every, runner.backend, times is not None)
+        run = _result(pairing, rows, q, v, info, np, Origin(stable, runner))
         if interrupted:
             done = int(rows.step[-1])
             raise Interrupted(f"interrupted after step {done} of {steps}; `trajectory` holds them", run)
@@ -113,12 +126,18 @@ def _steps_until(
 
 
 def _result(
-    pairing: Pairing, rows: Row, q0: np.ndarray, v0: np.ndarray, info: RunInfo, xp: ModuleType
+    pairing: Pairing,
+    rows: Row,
+    q0: np.ndarray,
+    v0: np.ndarray,
+    info: RunInfo,
+    xp: ModuleType,
+    origin: Origin | None = None,
 ) -> Trajectory:
     # t0 + k h, not a sum of k terms; a method that makes its own time says so in `rows.t`
     uniform = xp.asarray(info.t0) + rows.step * xp.asarray(info.step_size)
     return Trajectory(
-        t=rows.t if pairing.integrator.own_time else uniform,
+        t=rows.t if pairing.integrator.own_time or info.save_at else uniform,
         q=rows.q + TURN * rows.turns,
         v=rows.v,
         multipliers=rows.multipliers,
@@ -131,6 +150,7 @@ def _result(
         q0=xp.asarray(q0),
         v0=xp.asarray(v0),
         info=info,
+        origin=origin or Origin(pairing),
     )
 
 

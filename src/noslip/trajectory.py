@@ -4,18 +4,32 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from noslip.files import replacing
+from noslip.numerics.tracing import is_traced
+from noslip.run.arguments import times_within
+from noslip.run.interpolate import Between, between
+from noslip.run.pairing import Pairing
 from noslip.run.record import Array, Report, RunInfo
+from noslip.run.runner import TrajectoryRunner
+from noslip.system import System
 
 if TYPE_CHECKING:
     import xarray
     from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a run was made by, while it is in memory: it is neither saved nor compared."""
+
+    pairing: Pairing
+    runner: TrajectoryRunner[Any] | None = None  # at the end of the run; None where it was traced
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +53,7 @@ class Trajectory:
     q0: Array
     v0: Array
     info: RunInfo
+    origin: Origin | None = field(default=None, repr=False)
 
     @property
     def backend(self) -> str:
@@ -68,7 +83,26 @@ class Trajectory:
     @property
     def tau(self) -> Array:
         """The method's own time, k h at step k: t - t0 for all but those that make t in the step."""
-        return self.info.step_size * np.cumsum(self.report.steps)
+        return self.t - self.t[0] if self.info.save_at else self.info.step_size * np.cumsum(self.report.steps)
+
+    def at(self, times: Any, *, system: System | None = None) -> Between:
+        """States at any times between the first row and the last: t, q, v, multipliers, time first.
+
+        A polynomial of degree 5 through the rows around a time adds an error O(H^6) in q and O(H^5) in v, H
+        being the distance of the rows; velocities are put on the constraint, multipliers are those of
+        the motion there. A run that was loaded from a file needs its `system`.
+        """
+        if system is None:
+            if self.origin is None:
+                raise ValueError(
+                    "a run that was loaded does not know its system; give it: run.at(times, system=...)"
+                )
+            system = self.origin.pairing.system
+        times = times_within(times, self.t)
+        q, v, lam = between(system, self.t, self.q, self.v, times)
+        if not is_traced(q):
+            times, q, v, lam = (np.asarray(x) for x in (times, q, v, lam))
+        return Between(times, q, v, lam)
 
     def to_xarray(self) -> xarray.Dataset:
         """A dataset with dimensions time, coordinate and constraint, and the run's data as attributes."""
@@ -115,6 +149,11 @@ class Trajectory:
         return replace(self, info=replace(self.info, source=source, arguments=dict(arguments)))
 
 
+_ARRAYS = (
+    "q", "v", "multipliers", "multiplier_t", "energy", "energy_scale", "constraint_residual", "q0", "v0",
+)  # fmt: skip
+
+
 def load(path: str | Path) -> Trajectory:
     """Read a run that `Trajectory.save` wrote; it equals the one that was saved."""
     import xarray
@@ -140,11 +179,7 @@ def load(path: str | Path) -> Trajectory:
         },
         report=Report(**{f.name: values[f"report_{f.name}"] for f in fields(Report)}),
         info=RunInfo.from_attributes(data.attrs),
-        **{
-            f.name: values[f.name]
-            for f in fields(Trajectory)
-            if f.name not in ("t", "first_integrals", "report", "info")
-        },
+        **{name: values[name] for name in _ARRAYS},  # type: ignore[arg-type]
     )
 
 

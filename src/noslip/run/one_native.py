@@ -18,6 +18,7 @@ class NativeTrajectory:
 
     backend = "native"
     first_piece, brief = 1024, 256  # steps of the first call, microseconds each; steps that are no time
+    grain = 1
 
     def __init__(self, pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float, h: float):
         self.programs, self.leaves = pairing.programs, pairing.leaves
@@ -59,10 +60,25 @@ class NativeTrajectory:
             rows = np.concatenate([rows, self._row_of_failure()], axis=1)
         return Piece(rows, self.reached, failed)
 
+    def aside(self, parts: np.ndarray) -> np.ndarray:
+        call, given = self.programs.aside_one
+        count = len(parts)
+        values = np.empty((count, given.slots, 1), np.int64)
+        values[:, : self.carries.slots] = self.carry
+        values[:, self.carries.slots, 0] = np.ascontiguousarray(parts, float).view(np.int64)
+        out = np.zeros((count, self.rows.slots, 1), np.int64)
+        call(np.repeat(self.fixed, count, axis=0), values, out, count)
+        self.carry = np.ascontiguousarray(self._saved()[:, self.rows.slots :])
+        return out[None]
+
     def _row_of_failure(self) -> np.ndarray:
+        return self._saved()[:, None, : self.rows.slots]
+
+    def _saved(self) -> np.ndarray:
+        """The row of the state, and the state with a new record."""
         out = np.zeros((1, self.programs.tables["row and carry"].slots, 1), np.int64)
         self.programs.save_one(self.fixed, self.carry, out, 1)
-        return out[:, None, : self.rows.slots]
+        return out
 
 
 def saves(first: int, stop: int, last: int, every: int) -> int:

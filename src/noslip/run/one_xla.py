@@ -11,6 +11,7 @@ from jax import Array, lax
 
 from noslip.integrators.base import Integrator
 from noslip.integrators.solve import Status, without_derivatives
+from noslip.run.aside import row_aside
 from noslip.run.pairing import Pairing
 from noslip.run.runner import Piece, joined
 from noslip.run.step import Carry, Row, first_state, row_of, save, step, strong
@@ -19,6 +20,18 @@ from noslip.system import System
 ROWS = 1024  # rows that one compiled call can save
 
 start = jax.jit(first_state, static_argnames="integrator")
+saved = jax.jit(save, static_argnames="integrator")
+
+
+@partial(jax.jit, static_argnames="integrator")
+def looks_aside(system: System, integrator: Integrator, carry: Carry, h: Array, parts: Array) -> Row:
+    """One shortened step for each of `parts`."""
+
+    def one(part: Array) -> Row:
+        with without_derivatives():
+            return row_aside(system, integrator, carry, h, part)
+
+    return lax.map(one, parts)
 
 
 @partial(jax.jit, static_argnames="integrator")
@@ -62,7 +75,7 @@ class XlaTrajectory:
     """Runs the compiled loop; the host decides how far each call goes."""
 
     backend = "xla"
-    first_piece, brief = 64, 0
+    first_piece, brief, grain = 64, 0, 1
     join = staticmethod(joined)
 
     def __init__(self, pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float, h: float):
@@ -78,6 +91,11 @@ class XlaTrajectory:
 
     def restore(self, carry: Carry) -> None:
         self.carry = strong(jax.tree.map(jnp.asarray, carry))
+
+    def aside(self, parts: np.ndarray) -> Row:
+        rows = [looks_aside(self.system, self.integrator, self.carry, self.h, x) for x in parts[:, None]]
+        self.carry = strong(saved(self.system, self.integrator, self.carry)[1])
+        return joined([jax.tree.map(np.asarray, row) for row in rows])
 
     def to(self, stop: int, last: int, every: int) -> Piece[Row]:
         self.carry, rows, count = advance(self.system, self.integrator, self.carry, self.h, stop, last, every)

@@ -16,6 +16,7 @@ from noslip.engine.translate import translate
 from noslip.integrators.base import Integrator
 from noslip.integrators.solve import without_derivatives
 from noslip.run import step as steps
+from noslip.run.aside import row_aside
 from noslip.run.step import Carry, Row
 from noslip.system import System
 
@@ -29,6 +30,7 @@ class StepPrograms:
     """Start, step and save as scalar programs, the same for one trajectory and for members in lanes."""
 
     def __init__(self, system: System, integrator: Integrator):
+        self.integrator = integrator
         x, scalar = jax.ShapeDtypeStruct((system.n,), float), jax.ShapeDtypeStruct((), float)
         self.fixed, self.initial = (system, scalar), (x, x, scalar)
 
@@ -65,6 +67,17 @@ class StepPrograms:
     def save_one(self) -> Callable[..., None]:
         """Machine code of `save` for one trajectory."""
         return native.map_function(self.save, 1)
+
+    @functools.cached_property
+    def aside_one(self) -> tuple[Callable[..., None], Table]:
+        """Machine code of looks aside, and the table of what they take: the state and the part of a step."""
+        integrator, given = self.integrator, (self.carry, jax.ShapeDtypeStruct((), float))
+
+        def aside(fixed: Fixed, values: tuple[Carry, Array]) -> Row:
+            with without_derivatives():
+                return row_aside(fixed[0], integrator, values[0], fixed[1], values[1])
+
+        return native.map_function(translate(aside, self.fixed, given), 1), Table(given)
 
     @functools.cached_property
     def advance_one(self) -> Callable[..., None]:

@@ -73,6 +73,8 @@ class RunInfo:
     versions: Mapping[str, str] = field(default_factory=dict)
     integrator_source: str = ""
     """Where the method came from if it is not one of noslip, as `integrators.word_of` says."""
+    save_at: bool = False
+    """Whether the rows are at times that were asked for, instead of every `save_every` steps."""
 
     def attributes(self) -> dict[str, str]:
         """As the attribute of a dataset."""
@@ -86,7 +88,9 @@ class RunInfo:
         return cls(**info | {name: tuple(info[name]) for name in ("coordinates", "angles")})
 
 
-def run_info(pairing: Pairing, t0: Scalar, h: Scalar, steps: int, every: int, backend: str) -> RunInfo:
+def run_info(
+    pairing: Pairing, t0: Scalar, h: Scalar, steps: int, every: int, backend: str, save_at: bool = False
+) -> RunInfo:
     """What is run, for the record."""
     system, (multiplier_source, source) = pairing.system, pairing.facts
     name, word = type(pairing.integrator).__name__, word_of(type(pairing.integrator))
@@ -100,12 +104,13 @@ def run_info(pairing: Pairing, t0: Scalar, h: Scalar, steps: int, every: int, ba
         save_every=every,
         t0=t0,
         backend=backend,
-        multiplier_source=multiplier_source,
+        multiplier_source="node" if save_at else multiplier_source,
         angles=system.angles,
         source=source,
         arguments=dict(system.parameters),
         versions=versions(),
         integrator_source="" if word == name else word,
+        save_at=save_at,
     )
 
 

@@ -30,11 +30,16 @@ class TrajectoryRunner(Protocol[Rows]):
     backend: str
     first_piece: int  # steps of the first call, before their speed is known
     brief: int  # runs of so many steps are over before anybody could interrupt them
+    grain: int  # a look aside begins at multiples of this
     first: Rows  # the row of the initial time
 
     def to(self, stop: int, last: int, every: int) -> Piece[Rows]:
         """Go on towards step `stop`, as far as one call can. A row is saved at every multiple of `every`, at
         step `last`, and before a failed step."""
+
+    def aside(self, parts: np.ndarray) -> Rows:
+        """Rows at these numbers of steps from here, increasing, from 0 up to `grain`: by one shortened step
+        each. The run stands where it was; only its record of solves begins anew."""
 
     def join(self, parts: list[Rows]) -> Row:
         """The rows of several calls as arrays, time first."""
