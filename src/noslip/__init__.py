@@ -17,6 +17,7 @@ from noslip.version import __version__
 if TYPE_CHECKING:
     from noslip.ensembles import Ensemble, Observable, ensemble
     from noslip.errors import Interrupted, SolveFailed
+    from noslip.prepared import Prepared, Stepper, prepare, resume
     from noslip.saved import Rerun, rerun
     from noslip.simulate import simulate
     from noslip.system import System
@@ -26,19 +27,24 @@ __all__ = [
     "Ensemble",
     "Interrupted",
     "Observable",
+    "Prepared",
     "Rerun",
     "SolveFailed",
+    "Stepper",
     "System",
     "Trajectory",
     "__version__",
     "ensemble",
     "load",
+    "prepare",
     "rerun",
+    "resume",
     "simulate",
 ]
 _HOMES = {
     "ensembles": ("Ensemble", "Observable", "ensemble"),
     "errors": ("Interrupted", "SolveFailed"),
+    "prepared": ("Prepared", "Stepper", "prepare", "resume"),
     "saved": ("Rerun", "rerun"),
     "simulate": ("simulate",),
     "system": ("System",),

@@ -82,7 +82,7 @@ def simulate(
         rows = scan(system, integrator, q, v, t, h, steps, every, times)
         t, h = (x if has_tracers(x) else float(x) for x in (t, h))
         info = run_info(pairing, t, h, steps, every, "xla", times is not None)
-        return _result(pairing, rows, q, v, info, jnp)
+        return as_trajectory(pairing, rows, q, v, info, jnp)
     t, h = float(t), float(h)
     with on_cpu():
         pairing = check_run(system, integrator, q, v, t, h, backend)
@@ -98,12 +98,12 @@ def simulate(
             stable = pairing.where_forms_are_parallel  # they have become so on the way: once more
         rows, broken = up_to_a_broken_condition(system, rows)
         info = run_info(pairing, t, h, steps, every, runner.backend, times is not None)
-        run = _result(pairing, rows, q, v, info, np, Origin(stable, runner))
+        run = as_trajectory(pairing, rows, q, v, info, np, Origin(stable, runner))
         if interrupted:
             done = int(rows.step[-1])
             raise Interrupted(f"interrupted after step {done} of {steps}; `trajectory` holds them", run)
         if throw and not run.success:
-            raise SolveFailed(_failure(run, broken or integrator.failure_detail(system, run)), run)
+            raise SolveFailed(failure(run, broken or integrator.failure_detail(system, run)), run)
         return run
 
 
@@ -125,7 +125,7 @@ def _steps_until(
         return steps_until(trajectory_runner(pairing, q, v, t, h, backend), t, t_end)
 
 
-def _result(
+def as_trajectory(
     pairing: Pairing,
     rows: Row,
     q0: np.ndarray,
@@ -134,6 +134,7 @@ def _result(
     xp: ModuleType,
     origin: Origin | None = None,
 ) -> Trajectory:
+    """The result of a run from its rows."""
     # t0 + k h, not a sum of k terms; a method that makes its own time says so in `rows.t`
     uniform = xp.asarray(info.t0) + rows.step * xp.asarray(info.step_size)
     return Trajectory(
@@ -164,7 +165,8 @@ def _first_integrals(system: System, rows: Row) -> dict[str, Any]:
     return {name: found[name] for name in system.first_integrals}
 
 
-def _failure(run: Trajectory, detail: str) -> str:
+def failure(run: Trajectory, detail: str) -> str:
+    """What a failed run says."""
     report = run.report
     step = int(np.max(report.failed_step))
     return (

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from noslip.files import replacing
+from noslip.markdown import html_table
 from noslip.numerics.tracing import is_traced
 from noslip.run.arguments import times_within
 from noslip.run.interpolate import Between, between
@@ -18,6 +19,7 @@ from noslip.run.pairing import Pairing
 from noslip.run.record import Array, Report, RunInfo
 from noslip.run.runner import TrajectoryRunner
 from noslip.system import System
+from noslip.texts import listed
 
 if TYPE_CHECKING:
     import xarray
@@ -53,7 +55,7 @@ class Trajectory:
     q0: Array
     v0: Array
     info: RunInfo
-    origin: Origin | None = field(default=None, repr=False)
+    origin: Origin | None = field(repr=False)
 
     @property
     def backend(self) -> str:
@@ -70,6 +72,22 @@ class Trajectory:
             f"Trajectory({self.info.integrator}, {len(self.t)} saved times, "
             f"t = {self.t[0]:g} .. {self.t[-1]:g}, {self.report})"
         )
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        info, change = self.info, np.max(np.abs(self.energy - self.energy[0]))
+        residual = np.max(np.abs(self.constraint_residual), initial=0.0)
+        rows = [
+            ("method", f"{info.integrator}({listed(info.options)})"),
+            ("system", f"{info.source or 'of the user'}: {', '.join(info.coordinates)}"),
+            ("parameters", listed(info.parameters)),
+            ("time", f"{self.t[0]:g} to {self.t[-1]:g}, {len(self.t)} rows"),
+            ("steps", f"{int(np.sum(self.report.steps))} of {info.step_size:g}, {self.backend}"),
+            ("energy", f"{self.energy[0]:.6g}, changes by {change:.1e} at most"),
+            ("constraint residual", f"{residual:.1e} at most"),
+            ("solves", str(self.report)),
+        ]
+        return html_table("Trajectory", rows)
 
     def __eq__(self, other: object) -> bool:
         """Equal bits in every array, and equal information about the run."""
@@ -179,7 +197,8 @@ def load(path: str | Path) -> Trajectory:
         },
         report=Report(**{f.name: values[f"report_{f.name}"] for f in fields(Report)}),
         info=RunInfo.from_attributes(data.attrs),
-        **{name: values[name] for name in _ARRAYS},  # type: ignore[arg-type]
+        origin=None,
+        **{name: values[name] for name in _ARRAYS},
     )
 
 

@@ -21,11 +21,13 @@ def all_rows(
     every: int,
     progress: bool | Progress | None,
     conserved: bool = False,
+    done: int = 0,
 ) -> tuple[Row, bool]:
-    """The rows up to step `steps`, or to a failure, or to Ctrl-C; whether it was the last of these. A row
-    that is not finite, or whose energy has gone though the motion conserves it (`conserved`), is one too."""
+    """The rows from step `done`, where the runner stands, up to step `steps`, or to a failure, or to Ctrl-C;
+    whether it was the last of these. A row that is not finite, or whose energy has gone though the motion
+    conserves it (`conserved`), is one too."""
     parts, together = [runner.first], []
-    done, failed, pace = 0, False, Pace(runner.first_piece, SECONDS_PER_CALL)
+    failed, pace = False, Pace(runner.first_piece, SECONDS_PER_CALL)
     with Meter(progress, steps) as show, Interruption(steps > runner.brief) as interruption:
         while done < steps and not failed and not interruption.asked:
             rows, done, failed = runner.to(pace.stop(done, steps), steps, every)

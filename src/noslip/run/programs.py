@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 import importlib.util
-from collections.abc import Callable
 
 import jax
+import jax.numpy as jnp
 from jax import Array
 
 from noslip.engine.backends import native
@@ -15,10 +15,12 @@ from noslip.engine.program import CannotTranslate, TooLarge, cached_with_refusal
 from noslip.engine.translate import translate
 from noslip.integrators.base import Integrator
 from noslip.integrators.solve import without_derivatives
+from noslip.numerics.linear import independence
 from noslip.run import step as steps
 from noslip.run.aside import row_aside
 from noslip.run.step import Carry, Row
 from noslip.system import System
+from noslip.system.conditions import ADMISSIBLE
 
 LARGEST = 64  # coordinates; beyond, XLA runs the step better
 Fixed = tuple[System, Array]  # what no step changes: the system, and h
@@ -59,17 +61,41 @@ class StepPrograms:
         }
 
     @functools.cached_property
-    def start_one(self) -> Callable[..., None]:
+    def start_one(self) -> native.NativeFunction:
         """Machine code of `start` for one trajectory."""
         return native.map_function(self.start, 1)
 
     @functools.cached_property
-    def save_one(self) -> Callable[..., None]:
+    def checked_start_one(self) -> tuple[native.NativeFunction, Table]:
+        """Machine code of `start` with a verdict on the initial state (whether it is finite and its velocity
+        admissible without any doubt), and the table of what it gives."""
+        integrator = self.integrator
+
+        def start(fixed: Fixed, initial: Initial) -> tuple[Carry, Row, Array]:
+            system, (q, v, t) = fixed[0], initial
+            finite = jnp.all(jnp.isfinite(q)) & jnp.all(jnp.isfinite(v))
+            good = jnp.all(jnp.abs(system.phi(q, v)) <= ADMISSIBLE * system.constraint_size(q, v))
+            return *steps.first_state(system, integrator, q, v, t, fixed[1]), finite & good
+
+        made = translate(start, self.fixed, self.initial)
+        return native.map_function(made, 1), Table(made.shape)
+
+    @functools.cached_property
+    def independence_one(self) -> native.NativeFunction:
+        """Machine code of the `independence` of the one-forms at states (q, v)."""
+
+        def surely(fixed: Fixed, state: tuple[Array, Array]) -> Array:
+            return independence(fixed[0].mu(*state))
+
+        return native.map_function(translate(surely, self.fixed, self.initial[:2]), 1)
+
+    @functools.cached_property
+    def save_one(self) -> native.NativeFunction:
         """Machine code of `save` for one trajectory."""
         return native.map_function(self.save, 1)
 
     @functools.cached_property
-    def aside_one(self) -> tuple[Callable[..., None], Table]:
+    def aside_one(self) -> tuple[native.NativeFunction, Table]:
         """Machine code of looks aside, and the table of what they take: the state and the part of a step."""
         integrator, given = self.integrator, (self.carry, jax.ShapeDtypeStruct((), float))
 
@@ -80,7 +106,7 @@ class StepPrograms:
         return native.map_function(translate(aside, self.fixed, given), 1), Table(given)
 
     @functools.cached_property
-    def advance_one(self) -> Callable[..., None]:
+    def advance_one(self) -> native.NativeFunction:
         """Machine code of the time loop of one trajectory: steps, and rows where they are due."""
         return native.advance_function(self.step, None, self.save, 1)
 

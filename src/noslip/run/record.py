@@ -16,6 +16,7 @@ import numpy as np
 
 from noslip.integrators import Integrator, spelled, word_of
 from noslip.integrators.solve import Status
+from noslip.markdown import html_table
 from noslip.run.pairing import Pairing
 from noslip.version import __version__
 
@@ -48,6 +49,16 @@ class Report:
             f"{int(np.sum(self.steps))} steps, at most {int(np.max(self.iterations))} iterations, "
             f"last increment <= {np.max(self.increment):.1e}, {self.worst.message}"
         )
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        rows = [
+            ("steps", int(np.sum(self.steps))),
+            ("iterations", f"{int(np.max(self.iterations))} at most in a step"),
+            ("last increment", f"{np.max(self.increment):.1e} at most"),
+            ("outcome", self.worst.message),
+        ]
+        return html_table("implicit solves", rows)
 
 
 jax.tree_util.register_dataclass(Report, [f.name for f in fields(Report)], [])
