@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from noslip.ensembles import Ensemble, Observable, ensemble
     from noslip.errors import Interrupted, SolveFailed
     from noslip.prepared import Prepared, Stepper, prepare, resume
+    from noslip.run.events import Event
     from noslip.saved import Rerun, rerun
     from noslip.simulate import simulate
     from noslip.system import System
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Ensemble",
+    "Event",
     "Interrupted",
     "Observable",
     "Prepared",
@@ -44,6 +46,7 @@ __all__ = [
 _HOMES = {
     "ensembles": ("Ensemble", "Observable", "ensemble"),
     "errors": ("Interrupted", "SolveFailed"),
+    "run.events": ("Event",),
     "prepared": ("Prepared", "Stepper", "prepare", "resume"),
     "saved": ("Rerun", "rerun"),
     "simulate": ("simulate",),

@@ -23,6 +23,7 @@ from noslip.run.along import BLOWN_UP, conserves_energy
 from noslip.run.arguments import as_floats, check_run, parallel_at, whole
 from noslip.run.choose import BACKENDS, on_cpu, trajectory_runner
 from noslip.run.drive import all_rows
+from noslip.run.occurrences import Log
 from noslip.run.one_native import CAPACITY, NativeTrajectory, saves
 from noslip.run.pairing import Pairing, pairing_of
 from noslip.run.record import Report, run_info
@@ -322,18 +323,23 @@ def resume(run: Trajectory, *, steps: int) -> Trajectory:
         raise ValueError(f"a run that has failed cannot go on: {run.report.worst.message}")
     if run.info.save_at:
         raise ValueError("a run with `save_at` has no rows to go on with; use simulate, or noslip.prepare")
+    if run.stopped_by:
+        raise ValueError(f"a run that the event '{run.stopped_by}' has ended cannot go on")
     info, pairing = run.info, run.origin.pairing
     h, t0, every, done = info.step_size, info.t0, info.save_every, info.steps
     if pairing.integrator.host_driven:  # a flow has no steps to go on from: its bits depend on its blocks
         how = {"step_size": h, "steps": done + more, "t0": t0, "save_every": every}
-        return simulate(pairing.system, pairing.integrator, run.q0, run.v0, **how)
+        events = dict(pairing.events) or None
+        return simulate(pairing.system, pairing.integrator, run.q0, run.v0, events=events, **how)
     with on_cpu():
         backend = info.backend if info.backend in BACKENDS else "auto"
         runner = trajectory_runner(pairing, run.q0, run.v0, t0, h, backend)
         runner.restore(run.origin.runner.snapshot())
-        rows, _ = all_rows(runner, done + more, every, None, conserves_energy(pairing.system), done)
-        whole_info = replace(info, steps=done + more)
-        later = as_trajectory(pairing, rows, run.q0, run.v0, whole_info, np, Origin(pairing, runner))
+        log = Log(pairing.system, pairing.events)
+        rows, _ = all_rows(runner, done + more, every, None, conserves_energy(pairing.system), done, log)
+        end = int(rows.step[-1]) if log.stopped_by else done + more
+        whole_info, here = replace(info, steps=end, stopped_by=log.stopped_by), Origin(pairing, runner)
+        later = as_trajectory(pairing, rows, run.q0, run.v0, whole_info, np, here, log.occurrences())
         result = _joined(run, later, done % every != 0 and more > 0)
     if not result.success:
         detail = pairing.integrator.failure_detail(pairing.system, result)
@@ -357,4 +363,5 @@ def _joined(run: Trajectory, later: Trajectory, unplanned: bool) -> Trajectory:
             values[end] = sum(both) if name == "steps" else max(both)
     integrals = {name: join(x, later.first_integrals[name]) for name, x in run.first_integrals.items()}
     arrays = {name: join(getattr(run, name), getattr(later, name)) for name in ROW_ARRAYS}
-    return replace(later, **arrays, first_integrals=integrals, report=Report(**report))
+    events = {name: there.then(later.events[name]) for name, there in run.events.items()}
+    return replace(later, **arrays, first_integrals=integrals, report=Report(**report), events=events)

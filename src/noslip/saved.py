@@ -83,6 +83,11 @@ def rerun(
     """
     old = load(path)
     info = old.info
+    if info.events:
+        raise ValueError(
+            f"the events of this run ({', '.join(info.events)}) are functions, which its file does not have; "
+            "repeat it by simulate"
+        )
     if missing := needed(info, system, integrator):
         given = {"system": system, "integrator": integrator}
         raise ValueError(_refusal(path, info, missing, given))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
@@ -18,6 +19,8 @@ from noslip.run.arguments import as_floats, check_run, parallel_at, whole, whole
 from noslip.run.at_times import refuse_after, rows_at, save_times
 from noslip.run.choose import on_cpu, trajectory_runner
 from noslip.run.drive import all_rows, steps_until
+from noslip.run.events import NEVER, Event, bounded, checked
+from noslip.run.occurrences import Log, Occurrences
 from noslip.run.pacing import Progress
 from noslip.run.pairing import Pairing
 from noslip.run.record import Report, RunInfo, run_info
@@ -43,6 +46,8 @@ def simulate(
     parameters: Mapping[str, Real] | None = None,
     save_every: int = 1,
     save_at: Real | None = None,
+    events: Mapping[str, Event] | None = None,
+    max_steps: int | None = None,
     backend: str = "auto",
     progress: bool | Progress | None = None,
     throw: bool = True,
@@ -74,23 +79,30 @@ def simulate(
                 "`steps` must be given instead of `t_end` when a method with its own time is traced"
             )
         steps, t_end = _steps_until(system, integrator, q, v, float(t), float(h), float(t_end), backend), None
-    steps = whole_steps(steps, t_end, t0, step_size)
+    watched = checked(system, events)
+    if watched and times is not None:
+        raise ValueError("`save_at` and `events` cannot both be given; run.at has states between the rows")
+    steps = whole_steps(bounded(steps, t_end, max_steps, watched, traced), t_end, t0, step_size)
     if times is not None:
         refuse_after(times, t0, step_size, steps)
     if traced:
         pairing = check_run(system, integrator, q, v, t, h, backend, traced)
-        rows = scan(system, integrator, q, v, t, h, steps, every, times)
+        rows, happened = scan(system, integrator, q, v, t, h, steps, every, times, watched)
         t, h = (x if has_tracers(x) else float(x) for x in (t, h))
         info = run_info(pairing, t, h, steps, every, "xla", times is not None)
-        return as_trajectory(pairing, rows, q, v, info, jnp)
+        info = replace(info, events=tuple(happened))
+        return as_trajectory(pairing.watching(watched), rows, q, v, info, jnp, None, happened)
     t, h = float(t), float(h)
     with on_cpu():
-        pairing = check_run(system, integrator, q, v, t, h, backend)
+        pairing = check_run(system, integrator, q, v, t, h, backend).watching(watched)
         stable = pairing.where_forms_are_parallel if parallel_at(pairing, q, v) else pairing
         while True:
-            runner = trajectory_runner(stable, q, v, t, h, backend)
+            runner, log = trajectory_runner(stable, q, v, t, h, backend), Log(system, watched)
             if times is None:
-                rows, interrupted = all_rows(runner, steps, every, progress, conserves_energy(system))
+                conserved = conserves_energy(system)
+                rows, interrupted = all_rows(
+                    runner, steps, every, progress, conserved, 0, log if watched else None
+                )
             else:
                 rows, interrupted = rows_at(runner, stable.system, times, t, h, steps, progress)
             if interrupted or not parallel_along(stable.system, np.asarray(rows.q), np.asarray(rows.v)):
@@ -98,7 +110,11 @@ def simulate(
             stable = pairing.where_forms_are_parallel  # they have become so on the way: once more
         rows, broken = up_to_a_broken_condition(system, rows)
         info = run_info(pairing, t, h, steps, every, runner.backend, times is not None)
-        run = as_trajectory(pairing, rows, q, v, info, np, Origin(stable, runner))
+        happened = log.occurrences()
+        if watched:
+            taken = int(rows.step[-1]) if log.stopped_by or steps == NEVER else steps
+            info = replace(info, events=tuple(happened), stopped_by=log.stopped_by, steps=taken)
+        run = as_trajectory(pairing, rows, q, v, info, np, Origin(stable, runner), happened)
         if interrupted:
             done = int(rows.step[-1])
             raise Interrupted(f"interrupted after step {done} of {steps}; `trajectory` holds them", run)
@@ -133,12 +149,16 @@ def as_trajectory(
     info: RunInfo,
     xp: ModuleType,
     origin: Origin | None = None,
+    events: Mapping[str, Occurrences] | None = None,
 ) -> Trajectory:
     """The result of a run from its rows."""
     # t0 + k h, not a sum of k terms; a method that makes its own time says so in `rows.t`
     uniform = xp.asarray(info.t0) + rows.step * xp.asarray(info.step_size)
+    if info.stopped_by:
+        uniform[-1] = rows.t[-1]
+    own = pairing.integrator.own_time or info.save_at or (xp is jnp and info.events)
     return Trajectory(
-        t=rows.t if pairing.integrator.own_time or info.save_at else uniform,
+        t=rows.t if own else uniform,
         q=rows.q + TURN * rows.turns,
         v=rows.v,
         multipliers=rows.multipliers,
@@ -152,6 +172,7 @@ def as_trajectory(
         v0=xp.asarray(v0),
         info=info,
         origin=origin or Origin(pairing),
+        events=events or {},
     )
 
 

@@ -15,6 +15,7 @@ from noslip.markdown import html_table
 from noslip.numerics.tracing import is_traced
 from noslip.run.arguments import times_within
 from noslip.run.interpolate import Between, between
+from noslip.run.occurrences import Occurrences, with_knots
 from noslip.run.pairing import Pairing
 from noslip.run.record import Array, Report, RunInfo
 from noslip.run.runner import TrajectoryRunner
@@ -56,11 +57,17 @@ class Trajectory:
     v0: Array
     info: RunInfo
     origin: Origin | None = field(repr=False)
+    events: Mapping[str, Occurrences] = field(default_factory=dict, repr=False)
 
     @property
     def backend(self) -> str:
         """Where the run was computed."""
         return self.info.backend
+
+    @property
+    def stopped_by(self) -> str | None:
+        """The name of the terminal event that ended the run, if one has; its state is the last row."""
+        return self.info.stopped_by or None
 
     @property
     def success(self) -> bool:
@@ -116,8 +123,14 @@ class Trajectory:
                     "a run that was loaded does not know its system; give it: run.at(times, system=...)"
                 )
             system = self.origin.pairing.system
-        times = times_within(times, self.t)
-        q, v, lam = between(system, self.t, self.q, self.v, times)
+        times, rows = times_within(times, self.t), (self.t, self.q, self.v)
+        if self.info.events and not is_traced(self.q):
+            if self.origin is None:
+                raise ValueError(
+                    "a loaded run does not know its resets; there are no states between its rows"
+                )
+            rows = with_knots(system, self.origin.pairing.events, self.events, *rows)
+        q, v, lam = between(system, *rows, times)
         if not is_traced(q):
             times, q, v, lam = (np.asarray(x) for x in (times, q, v, lam))
         return Between(times, q, v, lam)
@@ -141,6 +154,10 @@ class Trajectory:
         }
         data |= {f"integral_{name}": ("time", x) for name, x in self.first_integrals.items()}
         data |= {f"report_{f.name}": ("time", getattr(self.report, f.name)) for f in fields(Report)}
+        for name, there in self.events.items():
+            dim = f"event_{name}"
+            data |= {f"{dim}_t": (dim, there.t), f"{dim}_q": ((dim, "coordinate"), there.q)}
+            data[f"{dim}_v"] = (dim, "coordinate"), there.v
         arrays = {name: (dims, np.asarray(values)) for name, (dims, values) in data.items()}
         coords = {"time": self.t, "coordinate": list(self.info.coordinates), "constraint": names}
         return xarray.Dataset(arrays, coords, self.info.attributes())
@@ -190,13 +207,17 @@ def load(path: str | Path) -> Trajectory:
     if missing:
         raise ValueError(f"'{path}' is not a whole run: it lacks {', '.join(sorted(missing))}")
     values = {str(name): data[name].values for name in data.variables}
+    info = RunInfo.from_attributes(data.attrs)
     return Trajectory(
         t=values["time"],
+        events={
+            name: Occurrences(*(values[f"event_{name}_{x}"] for x in ("t", "q", "v"))) for name in info.events
+        },
         first_integrals={
             name.removeprefix("integral_"): x for name, x in values.items() if name.startswith("integral_")
         },
         report=Report(**{f.name: values[f"report_{f.name}"] for f in fields(Report)}),
-        info=RunInfo.from_attributes(data.attrs),
+        info=info,
         origin=None,
         **{name: values[name] for name in _ARRAYS},
     )

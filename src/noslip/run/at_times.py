@@ -13,7 +13,8 @@ from noslip.integrators.solve import Status
 from noslip.numerics.pytrees import replaced
 from noslip.numerics.tracing import has_tracers
 from noslip.run.arguments import as_floats
-from noslip.run.drive import NEVER, SECONDS_PER_CALL
+from noslip.run.drive import SECONDS_PER_CALL
+from noslip.run.events import NEVER
 from noslip.run.pacing import Interruption, Meter, Pace, Progress
 from noslip.run.runner import Rows, TrajectoryRunner
 from noslip.run.step import Row

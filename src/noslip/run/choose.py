@@ -19,6 +19,7 @@ from noslip.run.one_native import NativeTrajectory
 from noslip.run.one_reference import ReferenceTrajectory
 from noslip.run.one_xla import XlaTrajectory
 from noslip.run.pairing import Pairing
+from noslip.run.reference_events import WatchingReference
 from noslip.run.runner import MembersRunner, TrajectoryRunner
 
 BACKENDS = ("auto", "xla", "native", "gpu")
@@ -35,7 +36,8 @@ def trajectory_runner(
 ) -> TrajectoryRunner[Any]:
     """One trajectory: native code, XLA's, or the host's where the method is a flow and has no step."""
     if pairing.integrator.host_driven:
-        return ReferenceTrajectory(pairing, q, v, t, h)
+        made = WatchingReference if pairing.events else ReferenceTrajectory
+        return made(pairing, q, v, t, h)
     return _compiled_or_xla(
         lambda: NativeTrajectory(pairing, q, v, t, h),
         lambda: XlaTrajectory(pairing, q, v, t, h),
@@ -49,7 +51,9 @@ def members_runner(member: Member, inputs: MemberInputs, backend: str, threads: 
     if member.integrator.host_driven:
         name = type(member.integrator).__name__
         raise ValueError(f"{name} runs one trajectory at a time; call simulate for each member")
-    has_gpu = jax.default_backend() == "gpu"
+    if backend == "gpu" and member.events:
+        raise ValueError("backend 'gpu' has no events; use 'auto', which runs them on the CPU")
+    has_gpu = jax.default_backend() == "gpu" and not member.events
     if backend == "gpu" and not has_gpu:
         raise ValueError("backend 'gpu' needs a GPU that JAX can see, but there is none; use 'auto'")
 

@@ -18,7 +18,7 @@ from noslip.integrators.solve import Status
 from noslip.numerics.pytrees import anatomy
 from noslip.run import step as steps
 from noslip.run.pairing import Pairing
-from noslip.run.runner import Piece, joined
+from noslip.run.runner import NOTHING, Happened, Piece, joined
 from noslip.run.step import Carry, Interval, Row
 from noslip.system import System
 
@@ -43,6 +43,9 @@ class ReferenceTrajectory:
 
     def step_size(self, h: float) -> None:
         self.t0, self.h = self.t0 + self.step * (self.h - h), h
+
+    def happened(self) -> Happened:
+        return NOTHING
 
     def snapshot(self) -> Carry:
         t, h = self.t0 + self.step * self.h, self.h

@@ -18,6 +18,7 @@ from noslip.integrators.solve import without_derivatives
 from noslip.numerics.linear import independence
 from noslip.run import step as steps
 from noslip.run.aside import row_aside
+from noslip.run.events import Events, first_of_run, step_of_run
 from noslip.run.step import Carry, Row
 from noslip.system import System
 from noslip.system.conditions import ADMISSIBLE
@@ -31,18 +32,17 @@ Shapes = tuple[tuple[int, ...], ...]
 class StepPrograms:
     """Start, step and save as scalar programs, the same for one trajectory and for members in lanes."""
 
-    def __init__(self, system: System, integrator: Integrator):
+    def __init__(self, system: System, integrator: Integrator, events: Events = ()):
         self.integrator = integrator
         x, scalar = jax.ShapeDtypeStruct((system.n,), float), jax.ShapeDtypeStruct((), float)
         self.fixed, self.initial = (system, scalar), (x, x, scalar)
 
         def start(fixed: Fixed, initial: Initial) -> tuple[Carry, Row]:
-            q, v, t = initial
-            return steps.first_state(fixed[0], integrator, q, v, t, fixed[1])
+            return first_of_run(fixed[0], integrator, events, *initial, fixed[1])
 
         def step(fixed: Fixed, carry: Carry) -> tuple[Carry, Array]:
             with without_derivatives():
-                return steps.step_or_stay(fixed[0], integrator, carry, fixed[1])
+                return step_of_run(fixed[0], integrator, events, carry, fixed[1])
 
         def save(fixed: Fixed, carry: Carry) -> tuple[Row, Carry]:
             return steps.save(fixed[0], integrator, carry)
@@ -125,14 +125,16 @@ def require_native(system: System) -> None:
 
 
 @cached_with_refusals
-def programs_of(structure: jax.tree_util.PyTreeDef, shapes: Shapes, integrator: Integrator) -> StepPrograms:
-    """Made once for equal methods on systems of one structure."""
+def programs_of(
+    structure: jax.tree_util.PyTreeDef, shapes: Shapes, integrator: Integrator, events: Events = ()
+) -> StepPrograms:
+    """Made once for equal methods and events on systems of one structure."""
     system = jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(s, float) for s in shapes])
     try:
-        return StepPrograms(system, integrator)
+        return StepPrograms(system, integrator, events)
     except TooLarge:
         raise
     except CannotTranslate:  # of a first integral that has no scalar form, or of the step
         if not system.first_integrals:
             raise
-        return StepPrograms(system.without_first_integrals(), integrator)
+        return StepPrograms(system.without_first_integrals(), integrator, events)

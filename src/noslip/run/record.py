@@ -84,6 +84,10 @@ class RunInfo:
     versions: Mapping[str, str] = field(default_factory=dict)
     integrator_source: str = ""
     """Where the method came from if it is not one of noslip, as `integrators.word_of` says."""
+    events: tuple[str, ...] = ()
+    """The names of the events that the run looked out for."""
+    stopped_by: str = ""
+    """The name of the event that ended it."""
     save_at: bool = False
     """Whether the rows are at times that were asked for, instead of every `save_every` steps."""
 
@@ -96,7 +100,9 @@ class RunInfo:
     def from_attributes(cls, attributes: Mapping[str, str]) -> RunInfo:
         """From the attributes of a dataset."""
         info = json.loads(attributes["noslip"])
-        return cls(**info | {name: tuple(info[name]) for name in ("coordinates", "angles")})
+        return cls(
+            **info | {name: tuple(info[name]) for name in ("coordinates", "angles", "events") if name in info}
+        )
 
 
 def run_info(
