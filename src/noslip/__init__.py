@@ -17,6 +17,8 @@ from noslip.version import __version__
 if TYPE_CHECKING:
     from noslip.ensembles import Ensemble, Observable, ensemble
     from noslip.errors import Damaged, Interrupted, SolveFailed
+    from noslip.prepared import Prepared, Stepper, prepare, resume
+    from noslip.run.events import Event
     from noslip.saved import Rerun, rerun
     from noslip.simulate import simulate
     from noslip.system import System
@@ -25,21 +27,28 @@ if TYPE_CHECKING:
 __all__ = [
     "Damaged",
     "Ensemble",
+    "Event",
     "Interrupted",
     "Observable",
+    "Prepared",
     "Rerun",
     "SolveFailed",
+    "Stepper",
     "System",
     "Trajectory",
     "__version__",
     "ensemble",
     "load",
+    "prepare",
     "rerun",
+    "resume",
     "simulate",
 ]
 _HOMES = {
     "ensembles": ("Ensemble", "Observable", "ensemble"),
     "errors": ("Damaged", "Interrupted", "SolveFailed"),
+    "run.events": ("Event",),
+    "prepared": ("Prepared", "Stepper", "prepare", "resume"),
     "saved": ("Rerun", "rerun"),
     "simulate": ("simulate",),
     "system": ("System",),

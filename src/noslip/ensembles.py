@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +15,10 @@ from noslip.integrators.solve import Status
 from noslip.numerics.tracing import is_traced
 from noslip.run.arguments import as_floats, check_members, check_run, refuse_inadmissible, whole, whole_steps
 from noslip.run.choose import on_cpu
+from noslip.run.events import Event, bounded, checked
 from noslip.run.member import MemberGroup
 from noslip.run.observables import Observable, Observables, watched
+from noslip.run.occurrences import Occurrences
 from noslip.run.pacing import Interruption, Meter, Progress
 from noslip.run.plan import Plan
 from noslip.run.record import RunInfo
@@ -35,6 +37,8 @@ class Ensemble:
     """Saved states of all members, member first; `status` is 0 where every solve succeeded, and -1 in a store
     for members that have not run yet.
 
+    `events` has for each event its first time and state in each member and how often it happened,
+    `stopped_by` the name of the terminal one that ended a member, whose state stays what it was then.
     After a failure a member's states are NaN and `failed_step` says where it stopped. A member's states and
     multipliers have the bits of its single run; its energies may differ from that in the last one.
     """
@@ -53,6 +57,8 @@ class Ensemble:
     increment: np.ndarray
     parameters: Mapping[str, np.ndarray]
     info: RunInfo = field(repr=False)
+    events: Mapping[str, Occurrences] = field(default_factory=dict, repr=False)
+    stopped_by: np.ndarray = field(default_factory=lambda: np.empty(0, str), repr=False)
 
     def __repr__(self) -> str:
         members, failed, waiting = len(self.status), np.sum(self.status > 0), np.sum(self.status < 0)
@@ -144,6 +150,8 @@ def ensemble(
     parameters: Mapping[str, Any] | None = None,
     save_every: int | None = None,
     observables: Observables = None,
+    events: Mapping[str, Event] | None = None,
+    max_steps: int | None = None,
     backend: str = "auto",
     threads: int | None = None,
     progress: bool | Progress | None = None,
@@ -176,7 +184,10 @@ def ensemble(
     system = system.with_parameters(shared)
     if t_end is not None and isinstance(integrator, Integrator) and integrator.own_time:
         raise ValueError("`steps` must be given instead of `t_end` where every member makes its own time")
-    steps = whole_steps(steps, t_end, start, h)
+    looked_for = checked(system, events)
+    if looked_for and store is not None:
+        raise ValueError("`events` cannot be kept in a `store`; run the ensemble in memory")
+    steps = whole_steps(bounded(steps, t_end, max_steps, looked_for, True), t_end, start, h)
     every = max(steps, 1) if save_every is None else whole("save_every", save_every, 1)
     watch = watched(system, observables)
     first = group.first(system.n)
@@ -186,7 +197,7 @@ def ensemble(
         refuse_inadmissible(system, group)
         if parallel_along(one, *group.states(system.n)):
             system = system.with_orthogonal_forms()
-    plan = Plan(system, integrator, watch, float(start), float(h), steps, every, backend, threads)
+    plan = Plan(system, integrator, watch, float(start), float(h), steps, every, backend, threads, looked_for)
     if store is not None:
         result = _run_in_store(plan, group, store, chunk, cluster, progress)
     elif chunk is not None or cluster is not None:
@@ -215,6 +226,9 @@ def _run_in_memory(plan: Plan, group: MemberGroup, progress: bool | Progress | N
         group.varying,
         {name: kinds for name, _, kinds in plan.watch},
     )
+    if plan.events:
+        happened, stopped_by = plan.occurrences(runner)
+        result = replace(result, events=happened, stopped_by=stopped_by)
     if cause := interruption.before_the_end(runner.reached >= plan.steps):
         message = (
             f"interrupted after step {runner.reached} of {plan.steps}; `trajectory` holds the rows up to "

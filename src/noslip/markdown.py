@@ -1,7 +1,8 @@
-"""Markdown tables, written in this one place."""
+"""Tables in Markdown, and in the HTML that notebooks show."""
 
 from __future__ import annotations
 
+import html
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -15,3 +16,9 @@ def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
         cells = [str(cell).replace("\n", " ") for cell in row] + [""] * (len(head) - len(row))
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
+
+
+def html_table(title: str, rows: Iterable[tuple[str, Any]]) -> str:
+    """A title and rows of a name and a value, as a notebook shows them."""
+    cells = "".join(f"<tr><th>{html.escape(k)}</th><td>{html.escape(str(v))}</td></tr>" for k, v in rows)
+    return f"<table><caption>{html.escape(title)}</caption>{cells}</table>"

@@ -86,6 +86,11 @@ def rerun(
     """
     old = load(path)
     info = old.info
+    if info.events:
+        raise ValueError(
+            f"the events of this run ({', '.join(info.events)}) are functions, which its file does not have; "
+            "repeat it by simulate"
+        )
     if missing := needed(info, system, integrator):
         given = {"system": system, "integrator": integrator}
         raise ValueError(_refusal(path, info, missing, given))
@@ -96,9 +101,11 @@ def rerun(
         old.q0,
         old.v0,
         step_size=info.step_size,
-        steps=done if old.success else info.steps,  # an interrupted run is compared as far as it went
+        # an interrupted run is compared as far as it went
+        steps=done if old.success and not info.save_at else info.steps,
         t0=info.t0,
         save_every=info.save_every,
+        save_at=old.t if info.save_at else None,
         backend=info.backend if info.backend in BACKENDS else "auto",
         progress=progress,
         throw=False,

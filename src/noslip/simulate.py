@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,8 +17,11 @@ from noslip.integrators.base import Integrator
 from noslip.numerics.tracing import has_tracers, is_traced
 from noslip.run.along import conserves_energy, up_to_a_broken_condition
 from noslip.run.arguments import as_floats, check_run, parallel_at, whole, whole_steps
+from noslip.run.at_times import refuse_after, rows_at, save_times
 from noslip.run.choose import on_cpu, trajectory_runner
 from noslip.run.drive import all_rows, steps_until
+from noslip.run.events import NEVER, Event, bounded, checked
+from noslip.run.occurrences import Log, Occurrences
 from noslip.run.pacing import Progress
 from noslip.run.pairing import Pairing
 from noslip.run.record import Report, RunInfo, run_info
@@ -26,7 +30,7 @@ from noslip.run.scan import scan
 from noslip.run.step import TURN, Row
 from noslip.system import System
 from noslip.system.conditions import parallel_along
-from noslip.trajectory import Trajectory
+from noslip.trajectory import Origin, Trajectory
 
 Real = Any  # whatever becomes an array of floats: numbers, lists, arrays, JAX's tracers
 
@@ -43,6 +47,9 @@ def simulate(
     t0: Real = 0.0,
     parameters: Mapping[str, Real] | None = None,
     save_every: int = 1,
+    save_at: Real | None = None,
+    events: Mapping[str, Event] | None = None,
+    max_steps: int | None = None,
     backend: str = "auto",
     progress: bool | Progress | None = None,
     throw: bool = True,
@@ -51,7 +58,9 @@ def simulate(
     """Run `integrator` on `system` from (q0, v0) and return the saved states with all diagnostics.
 
     Give `steps` or `t_end` (a whole number of steps after t0). Every `save_every`-th state is saved,
-    and always the last. `progress` is True for a bar, or a function of (steps done, steps in all).
+    and always the last; with `save_at` instead exactly the states at those times, by shortened steps beside
+    the run, which does not notice them. `progress` is True for a bar, or a function of (steps done, steps
+    in all).
     A failed solve raises `SolveFailed` with the part before it, or with throw=False ends the result there.
     With traced arguments (jax.grad, jit, vmap) the run is one differentiable scan.
 
@@ -68,41 +77,63 @@ def simulate(
     h, t = (as_floats(name, x, (), traced) for name, x in (("step_size", step_size), ("t0", t0)))
     every = whole("save_every", save_every, 1)
     own_time = isinstance(integrator, Integrator) and integrator.own_time
+    times = None
+    if save_at is not None:
+        times, steps = save_times(save_at, save_every, own_time, t0, step_size, steps, t_end)
     if t_end is not None and steps is None and own_time:
         if traced:
             raise ValueError(
                 "`steps` must be given instead of `t_end` when a method with its own time is traced"
             )
         steps, t_end = _steps_until(system, integrator, q, v, float(t), float(h), float(t_end), backend), None
-    steps = whole_steps(steps, t_end, t0, step_size)
+    watched = checked(system, events)
+    if watched and times is not None:
+        raise ValueError("`save_at` and `events` cannot both be given; run.at has states between the rows")
+    steps = whole_steps(bounded(steps, t_end, max_steps, watched, traced), t_end, t0, step_size)
+    if times is not None:
+        refuse_after(times, t0, step_size, steps)
     if traced:
         if store is not None:
             raise ValueError("`store` cannot keep a run with traced arguments (grad, jit, vmap)")
         pairing = check_run(system, integrator, q, v, t, h, backend, traced)
-        rows = scan(system, integrator, q, v, t, h, steps, every)
+        rows, happened = scan(system, integrator, q, v, t, h, steps, every, times, watched)
         t, h = (x if has_tracers(x) else float(x) for x in (t, h))
-        info = run_info(pairing, t, h, steps, every, "xla")
-        return _result(pairing, rows, q, v, info, jnp)
+        info = run_info(pairing, t, h, steps, every, "xla", times is not None)
+        info = replace(info, events=tuple(happened))
+        return as_trajectory(pairing.watching(watched), rows, q, v, info, jnp, None, happened)
     t, h = float(t), float(h)
     with on_cpu():
-        pairing = check_run(system, integrator, q, v, t, h, backend)
+        pairing = check_run(system, integrator, q, v, t, h, backend).watching(watched)
         stable = pairing.where_forms_are_parallel if parallel_at(pairing, q, v) else pairing
         if store is not None:
+            if watched or times is not None:
+                raise ValueError("`store` keeps every `save_every`-th row; leave `save_at` and `events` out")
             return _in_store(pairing, stable, q, v, t, h, steps, every, backend, progress, throw, store)
         while True:
-            runner = trajectory_runner(stable, q, v, t, h, backend)
-            rows, interrupted = all_rows(runner, steps, every, progress, conserves_energy(system))
+            runner, log = trajectory_runner(stable, q, v, t, h, backend), Log(system, watched)
+            if times is None:
+                conserved = conserves_energy(system)
+                rows, interrupted = all_rows(
+                    runner, steps, every, progress, conserved, 0, log if watched else None
+                )
+            else:
+                rows, interrupted = rows_at(runner, stable.system, times, t, h, steps, progress)
             if interrupted or not parallel_along(stable.system, np.asarray(rows.q), np.asarray(rows.v)):
                 break
             stable = pairing.where_forms_are_parallel  # they have become so on the way: once more
         rows, broken = up_to_a_broken_condition(system, rows)
-        run = _result(pairing, rows, q, v, run_info(pairing, t, h, steps, every, runner.backend), np)
+        info = run_info(pairing, t, h, steps, every, runner.backend, times is not None)
+        happened = log.occurrences()
+        if watched:
+            taken = int(rows.step[-1]) if log.stopped_by or steps == NEVER else steps
+            info = replace(info, events=tuple(happened), stopped_by=log.stopped_by, steps=taken)
+        run = as_trajectory(pairing, rows, q, v, info, np, Origin(stable, runner), happened)
         if interrupted:
             done = int(rows.step[-1])
             message = f"interrupted after step {done} of {steps}; `trajectory` holds them"
             raise stopped(interrupted, message, run)
         if throw and not run.success:
-            raise SolveFailed(_failure(run, broken or integrator.failure_detail(system, run)), run)
+            raise SolveFailed(failure(run, broken or integrator.failure_detail(system, run)), run)
         return run
 
 
@@ -133,7 +164,7 @@ def _in_store(
         system,
         stable.system,
         runner,
-        lambda rows: _result(pairing, rows, q, v, info, np).columns(),
+        lambda rows: as_trajectory(pairing, rows, q, v, info, np).columns(),
         info,
         steps,
         every,
@@ -146,7 +177,7 @@ def _in_store(
         raise stopped(cause, message, run)
     if throw and not run.success:
         broken = f": {found.ended}" if found.ended else ""
-        raise SolveFailed(_failure(run, broken or pairing.integrator.failure_detail(system, run)), run)
+        raise SolveFailed(failure(run, broken or pairing.integrator.failure_detail(system, run)), run)
     return run
 
 
@@ -168,13 +199,24 @@ def _steps_until(
         return steps_until(trajectory_runner(pairing, q, v, t, h, backend), t, t_end)
 
 
-def _result(
-    pairing: Pairing, rows: Row, q0: np.ndarray, v0: np.ndarray, info: RunInfo, xp: ModuleType
+def as_trajectory(
+    pairing: Pairing,
+    rows: Row,
+    q0: np.ndarray,
+    v0: np.ndarray,
+    info: RunInfo,
+    xp: ModuleType,
+    origin: Origin | None = None,
+    events: Mapping[str, Occurrences] | None = None,
 ) -> Trajectory:
+    """The result of a run from its rows."""
     # t0 + k h, not a sum of k terms; a method that makes its own time says so in `rows.t`
     uniform = xp.asarray(info.t0) + rows.step * xp.asarray(info.step_size)
+    if info.stopped_by:
+        uniform[-1] = rows.t[-1]
+    own = pairing.integrator.own_time or info.save_at or (xp is jnp and info.events)
     return Trajectory(
-        t=rows.t if pairing.integrator.own_time else uniform,
+        t=rows.t if own else uniform,
         q=rows.q + TURN * rows.turns,
         v=rows.v,
         multipliers=rows.multipliers,
@@ -187,6 +229,8 @@ def _result(
         q0=xp.asarray(q0),
         v0=xp.asarray(v0),
         info=info,
+        origin=origin or Origin(pairing),
+        events=events or {},
     )
 
 
@@ -200,7 +244,8 @@ def _first_integrals(system: System, rows: Row) -> dict[str, Any]:
     return {name: found[name] for name in system.first_integrals}
 
 
-def _failure(run: Trajectory, detail: str) -> str:
+def failure(run: Trajectory, detail: str) -> str:
+    """What a failed run says."""
     report = run.report
     step = int(np.max(report.failed_step))
     return (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +12,29 @@ import numpy as np
 
 from noslip.errors import Damaged, first_line
 from noslip.files import replacing, require_plain, require_writable, seal, sealed
+from noslip.markdown import html_table
+from noslip.numerics.tracing import is_traced
+from noslip.run.arguments import times_within
 from noslip.run.columns import Column, lazily
+from noslip.run.interpolate import Between, between
+from noslip.run.occurrences import Occurrences, with_knots
+from noslip.run.pairing import Pairing
 from noslip.run.record import Array, Report, RunInfo
+from noslip.run.runner import TrajectoryRunner
+from noslip.system import System
+from noslip.texts import listed
 
 if TYPE_CHECKING:
     import xarray
     from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a run was made by, while it is in memory: it is neither saved nor compared."""
+
+    pairing: Pairing
+    runner: TrajectoryRunner[Any] | None = None  # at the end of the run; None where it was traced
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,11 +58,18 @@ class Trajectory:
     q0: Array
     v0: Array
     info: RunInfo
+    origin: Origin | None = field(repr=False)
+    events: Mapping[str, Occurrences] = field(default_factory=dict, repr=False)
 
     @property
     def backend(self) -> str:
         """Where the run was computed."""
         return self.info.backend
+
+    @property
+    def stopped_by(self) -> str | None:
+        """The name of the terminal event that ended the run, if one has; its state is the last row."""
+        return self.info.stopped_by or None
 
     @property
     def success(self) -> bool:
@@ -57,6 +81,22 @@ class Trajectory:
             f"Trajectory({self.info.integrator}, {len(self.t)} saved times, "
             f"t = {self.t[0]:g} .. {self.t[-1]:g}, {self.report})"
         )
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        info, change = self.info, np.max(np.abs(self.energy - self.energy[0]))
+        residual = np.max(np.abs(self.constraint_residual), initial=0.0)
+        rows = [
+            ("method", f"{info.integrator}({listed(info.options)})"),
+            ("system", f"{info.source or 'of the user'}: {', '.join(info.coordinates)}"),
+            ("parameters", listed(info.parameters)),
+            ("time", f"{self.t[0]:g} to {self.t[-1]:g}, {len(self.t)} rows"),
+            ("steps", f"{int(np.sum(self.report.steps))} of {info.step_size:g}, {self.backend}"),
+            ("energy", f"{self.energy[0]:.6g}, changes by {change:.1e} at most"),
+            ("constraint residual", f"{residual:.1e} at most"),
+            ("solves", str(self.report)),
+        ]
+        return html_table("Trajectory", rows)
 
     def __eq__(self, other: object) -> bool:
         """Equal bits in every array, and equal information about the run."""
@@ -70,7 +110,32 @@ class Trajectory:
     @property
     def tau(self) -> Array:
         """The method's own time, k h at step k: t - t0 for all but those that make t in the step."""
-        return self.info.step_size * np.cumsum(self.report.steps)
+        return self.t - self.t[0] if self.info.save_at else self.info.step_size * np.cumsum(self.report.steps)
+
+    def at(self, times: Any, *, system: System | None = None) -> Between:
+        """States at any times between the first row and the last: t, q, v, multipliers, time first.
+
+        A polynomial of degree 5 through the rows around a time adds an error O(H^6) in q and O(H^5) in v, H
+        being the distance of the rows; velocities are put on the constraint, multipliers are those of
+        the motion there. A run that was loaded from a file needs its `system`.
+        """
+        if system is None:
+            if self.origin is None:
+                raise ValueError(
+                    "a run that was loaded does not know its system; give it: run.at(times, system=...)"
+                )
+            system = self.origin.pairing.system
+        times, rows = times_within(times, self.t), (self.t, self.q, self.v)
+        if self.info.events and not is_traced(self.q):
+            if self.origin is None:
+                raise ValueError(
+                    "a loaded run does not know its resets; there are no states between its rows"
+                )
+            rows = with_knots(system, self.origin.pairing.events, self.events, *rows)
+        q, v, lam = between(system, *rows, times)
+        if not is_traced(q):
+            times, q, v, lam = (np.asarray(x) for x in (times, q, v, lam))
+        return Between(times, q, v, lam)
 
     def columns(self) -> dict[str, tuple[tuple[str, ...], Array]]:
         """Every array by the name that it has in a dataset, with its dimensions."""
@@ -88,19 +153,27 @@ class Trajectory:
             "v0": (("coordinate",), self.v0),
         }
         data |= {f"integral_{name}": (time, x) for name, x in self.first_integrals.items()}
+        for name, there in self.events.items():
+            dim = f"event_{name}"
+            data |= {f"{dim}_t": ((dim,), there.t), f"{dim}_q": ((dim, "coordinate"), there.q)}
+            data[f"{dim}_v"] = (dim, "coordinate"), there.v
         return data | {f"report_{f.name}": (time, getattr(self.report, f.name)) for f in fields(Report)}
 
     @classmethod
     def of_columns(cls, values: Mapping[str, Array], info: RunInfo) -> Trajectory:
         """The run whose `columns` these are."""
         begun = "integral_"
-        own = [f.name for f in fields(cls) if f.name not in ("t", "first_integrals", "report", "info")]
         return cls(
             t=values["time"],
+            events={
+                name: Occurrences(*(values[f"event_{name}_{x}"] for x in ("t", "q", "v")))
+                for name in info.events
+            },
             first_integrals={k.removeprefix(begun): x for k, x in values.items() if k.startswith(begun)},
             report=Report(**{f.name: values[f"report_{f.name}"] for f in fields(Report)}),
             info=info,
-            **{name: values[name] for name in own},
+            origin=None,
+            **{name: values[name] for name in _ARRAYS},
         )
 
     def to_xarray(self) -> xarray.Dataset:
@@ -156,6 +229,11 @@ class Trajectory:
         return replace(self, info=replace(self.info, source=source, arguments=dict(arguments)))
 
 
+_ARRAYS = (
+    "q", "v", "multipliers", "multiplier_t", "energy", "energy_scale", "constraint_residual", "q0", "v0",
+)  # fmt: skip
+
+
 def load(path: str | Path) -> Trajectory:
     """Read a run that `Trajectory.save` wrote; it equals the one that was saved. A folder is opened as by
     `Trajectory.open`."""
@@ -169,9 +247,7 @@ def load(path: str | Path) -> Trajectory:
     data = _dataset(path)
     if "noslip" not in data.attrs:
         raise ValueError(f"'{path}' was not written by noslip: it has no attribute 'noslip'")
-    needed = {"time", "q0", "v0", *(f"report_{f.name}" for f in fields(Report))} | {
-        f.name for f in fields(Trajectory) if f.name not in ("t", "first_integrals", "report", "info")
-    }
+    needed = {"time", *_ARRAYS, *(f"report_{f.name}" for f in fields(Report))}
     if missing := needed - set(map(str, data.variables)):
         raise ValueError(f"'{path}' is not a whole run: it lacks {', '.join(sorted(missing))}")
     try:

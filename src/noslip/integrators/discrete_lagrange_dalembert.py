@@ -73,6 +73,11 @@ class DiscreteLagrangeDAlembert(MapMethod):
         unchanged = Unknown(jnp.zeros(system.n), jnp.zeros(system.m))
         return self.update(system, self.init(system, q - h * v, v, t - h, h), unchanged, h)
 
+    def for_step(self, system: System, state: TwoPointState, h: Array) -> TwoPointState:
+        """As it is: p cannot be had again from v, a quotient of nodes. That a part of the reaction in p has
+        another length goes into the next lam, not into the next node."""
+        return state
+
     def guess(self, system: System, state: TwoPointState, h: Array) -> Unknown:
         q, v, t = state.q.value, state.v, state.t.value
         return Unknown(h * system.acceleration(q, v, t), system.multipliers(q, v, t))

@@ -49,6 +49,7 @@ class Status(enum.IntEnum):
     MULTIPLIER_ZERO = 3
     BROKEN_CONDITION = 4
     BLOWN_UP = 5
+    TOO_MANY_EVENTS = 6
 
     @property
     def message(self) -> str:
@@ -69,6 +70,10 @@ _MESSAGES = {
     Status.BROKEN_CONDITION: "a condition that the system met at the start is broken here",
     Status.BLOWN_UP: (
         "the energy, which the motion conserves, has grown to 1e9 times its size; try a smaller step_size"
+    ),
+    Status.TOO_MANY_EVENTS: (
+        "more than 8 events happened within one step, as where a bouncing body comes to rest; make the event "
+        "terminal, or try a smaller step_size"
     ),
 }
 

@@ -61,6 +61,21 @@ def orthogonal_rows(mu: Array) -> tuple[Array, Array]:
     return rows[:, :-m], rows[:, -m:]
 
 
+def independence(mu: Array) -> Array:
+    """Positive where the rows are surely not `nearly_parallel`: the volume of m unit vectors is at most
+    sigma_min / sigma_max times m^(m/2)."""
+    m, volume = len(mu), jnp.ones(())
+    done: list[Array] = []
+    for k in range(m):
+        row = mu[k] / jnp.sqrt(jnp.dot(mu[k], mu[k]))
+        for unit in done:
+            row = row - jnp.dot(row, unit) * unit
+        length = jnp.sqrt(jnp.dot(row, row))
+        done.append(row / length)
+        volume = volume * length
+    return volume / float(m) ** (m / 2) - NEARLY
+
+
 def nearly_parallel(mu: np.ndarray) -> bool:
     """Whether a row is so nearly a combination of the others that mu M^-1 mu^T would cost digits."""
     if len(mu) < 2 or not np.isfinite(mu).all():

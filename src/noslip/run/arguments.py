@@ -88,6 +88,22 @@ def whole_steps(steps: int | None, t_end: float | None, t0: Any, h: Any) -> int:
     return whole("steps", steps, 0)
 
 
+def times_within(times: Any, t: Any) -> Any:
+    """Times of the user between the first and the last of t; values are looked at where they are concrete."""
+    if has_tracers(times, t):
+        return jnp.atleast_1d(jnp.asarray(times, dtype=float))
+    array = np.atleast_1d(_concrete_floats("times", times))
+    if array.ndim != 1:
+        raise ValueError(f"`times` must be a list of times, but an array of shape {array.shape} was provided")
+    slack = 1e-12 * max(abs(float(t[0])), abs(float(t[-1])))
+    if array.size and not (t[0] - slack <= array.min() and array.max() <= t[-1] + slack):
+        raise ValueError(
+            f"`times` must be within the run, t = {t[0]:.12g} .. {t[-1]:.12g}, but "
+            f"{array.min():.12g} .. {array.max():.12g} was provided"
+        )
+    return array
+
+
 def check_run(
     system: System,
     integrator: Integrator,

@@ -20,6 +20,7 @@ from noslip.run.one_native import NativeTrajectory
 from noslip.run.one_reference import ReferenceTrajectory
 from noslip.run.one_xla import XlaTrajectory
 from noslip.run.pairing import Pairing
+from noslip.run.reference_events import WatchingReference
 from noslip.run.runner import MembersRunner, TrajectoryRunner
 
 BACKENDS = ("auto", "xla", "native", "gpu")
@@ -36,7 +37,8 @@ def trajectory_runner(
 ) -> TrajectoryRunner[Any]:
     """One trajectory: native code, XLA's, or the host's where the method is a flow and has no step."""
     if pairing.integrator.host_driven:
-        return ReferenceTrajectory(pairing, q, v, t, h)
+        made = WatchingReference if pairing.events else ReferenceTrajectory
+        return made(pairing, q, v, t, h)
     return _compiled_or_xla(
         lambda: NativeTrajectory(pairing, q, v, t, h),
         lambda: XlaTrajectory(pairing, q, v, t, h),
@@ -52,9 +54,12 @@ def members_runner(member: Member, inputs: MemberInputs, backend: str, threads: 
         raise ValueError(f"{name} runs one trajectory at a time; call simulate for each member")
     if backend == "gpu" and not cuda.count():
         raise ValueError("backend 'gpu' needs a GPU with NVIDIA's driver, but there is none; use 'auto'")
+    if backend == "gpu" and member.events:
+        raise ValueError("backend 'gpu' has no events; use 'auto', which runs them on the CPU")
+    on_gpu = jax.default_backend() == "gpu" and not member.events
 
     def compiled() -> MembersRunner:
-        if backend == "gpu" or (backend == "auto" and jax.default_backend() == "gpu"):
+        if backend == "gpu" or (backend == "auto" and on_gpu):
             return GpuMembers(member, inputs)
         with on_cpu():
             return NativeMembers(member, inputs, threads)

@@ -6,13 +6,14 @@ import jax
 import numpy as np
 
 from noslip.run.along import up_to_a_failed_row
+from noslip.run.events import NEVER
+from noslip.run.occurrences import Log
 from noslip.run.pacing import Interruption, Meter, Pace, Progress
 from noslip.run.runner import Rows, TrajectoryRunner, joined
 from noslip.run.step import Row
 
 SECONDS_PER_CALL = 0.2
 COUNTED = 512  # steps at a time that are looked at for the end of a run
-NEVER = 2**62
 
 
 def all_rows(
@@ -21,17 +22,21 @@ def all_rows(
     every: int,
     progress: bool | Progress | None,
     conserved: bool = False,
+    done: int = 0,
+    log: Log | None = None,
 ) -> tuple[Row, BaseException | None]:
-    """The rows up to step `steps`, or to a failure, or to Ctrl-C or an exception in `progress`; the last of
-    these, if it was one. A row that is not finite, or whose energy has gone though the motion conserves it
-    (`conserved`), is a failure too."""
+    """The rows from step `done`, where the runner stands, up to step `steps`, or to a failure, or to Ctrl-C
+    or an exception in `progress`; the last of these, if it was one. A row that is not finite, or whose energy
+    has gone though the motion conserves it (`conserved`), is a failure too. Events go to the `log`; a
+    terminal one is the end."""
     parts, together = [runner.first], []
-    done, failed, pace = 0, False, Pace(runner.first_piece, SECONDS_PER_CALL)
+    failed, ended, pace = False, False, Pace(runner.first_piece, SECONDS_PER_CALL)
     with Meter(progress, steps) as show, Interruption(steps > runner.brief) as interruption:
-        while done < steps and not failed and not interruption.asked:
+        while done < steps and not failed and not ended and not interruption.asked:
             rows, done, failed = runner.to(pace.stop(done, steps), steps, every)
+            ended = log is not None and log.note(runner.happened())
             parts.append(rows)
-            if done < steps:  # while they are in the cache; a short run is joined once
+            if done < steps and not ended:  # while they are in the cache; a short run is joined once
                 together.append(runner.join(parts))
                 parts = []
                 seen = [*together[:1], *together[-1:]]
@@ -42,7 +47,7 @@ def all_rows(
         together.append(runner.join(parts))
     rows_of_all = together[0] if len(together) == 1 else joined(together)
     rows_of_all = up_to_a_failed_row(merge_failed_row(rows_of_all), conserved)
-    return rows_of_all, interruption.before_the_end(done >= steps or failed)
+    return rows_of_all, interruption.before_the_end(done >= steps or failed or ended)
 
 
 def _count(parts: list[Row]) -> int:

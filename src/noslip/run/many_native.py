@@ -86,13 +86,14 @@ class MemberPrograms:
 
     def __init__(self, member: Member, shape: Fixed):
         _, structure, shapes = anatomy(shape[0])
-        self.single = programs_of(structure, shapes, member.integrator)  # of a single run, hence its bits
+        # of a single run, hence its bits; but a member with an event does not wait for the others
+        self.single = programs_of(structure, shapes, member.integrator, member.events)
         begin = translate(member.begin, shape, self.single.carry)
         self.full = MemberState(self.single.carry, begin.shape)
         self.programs = {
             "start": self.single.start,
             "begin": begin,
-            "step": self.single.step,
+            "step": translate(member.step, shape, self.single.carry) if member.events else self.single.step,
             "after": translate(member.after, shape, self.full),
             "save": translate(member.save, shape, self.full),
         }

@@ -12,7 +12,6 @@ import numpy as np
 from jax import Array, lax
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-from noslip.integrators.solve import Status
 from noslip.run.member import Member, MemberInputs, MemberRow, MemberState
 from noslip.run.programs import Fixed, Initial
 
@@ -93,7 +92,7 @@ class _XlaCode:
             """Members may stand at different steps; each goes on to `stop`, or until it fails."""
 
             def waiting(full: MemberState) -> Array:
-                return (full.carry.step < stop) & (full.carry.interval.status == Status.SOLVED)
+                return (full.carry.step < stop) & member.going(full.carry)
 
             def turn(full: MemberState) -> MemberState:
                 go, new = waiting(full), each(step)(leaves, full)

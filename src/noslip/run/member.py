@@ -18,6 +18,7 @@ from noslip.integrators.base import Integrator
 from noslip.integrators.solve import Status, without_derivatives
 from noslip.numerics.pytrees import pytree
 from noslip.run import step as steps
+from noslip.run.events import Events, also, first_of_run, nothing_yet, step_watching
 from noslip.run.observables import START, UPDATE, Function, Watched
 from noslip.run.programs import Fixed, Initial
 from noslip.run.step import Carry
@@ -54,10 +55,10 @@ class Member:
 
     integrator: Integrator
     watch: tuple[Watched, ...]
+    events: Events = ()
 
     def start(self, fixed: Fixed, initial: Initial) -> Carry:
-        q, v, t = initial
-        return steps.first_state(fixed[0], self.integrator, q, v, t, fixed[1])[0]
+        return first_of_run(fixed[0], self.integrator, self.events, *initial, fixed[1])[0]
 
     def begin(self, fixed: Fixed, carry: Carry) -> Sums:
         """The sums with the initial state in them."""
@@ -67,15 +68,26 @@ class Member:
             x, sums[name] = self._value(f, fixed[0], carry, first), {"first": first}
             for kind in kinds:
                 sums[name] |= START[kind](x)
+        for name, _ in self.events:
+            sums[f"event_{name}"] = nothing_yet(fixed[0].n)
         return steps.strong(sums)
 
     def step(self, fixed: Fixed, carry: Carry) -> tuple[Carry, Array]:
         with without_derivatives():
+            if self.events:
+                return step_watching(fixed[0], self.integrator, self.events, carry, fixed[1])
             return steps.step_or_stay(fixed[0], self.integrator, carry, fixed[1])[:2]
+
+    def going(self, carry: Carry) -> Array:
+        """Whether there is another step to take."""
+        solved = carry.interval.status == Status.SOLVED
+        return solved & (carry.watch.stopped < 0) if self.events else solved
 
     def after(self, fixed: Fixed, full: MemberState) -> Sums:
         """The sums with the new state in them, unless the member has failed."""
         running = full.carry.interval.status == Status.SOLVED
+        if self.events:  # one that has ended now is in them, one that had ended before is already
+            running = running & ((full.carry.watch.stopped < 0) | (full.carry.watch.which[0] >= 0))
         count = (full.carry.step + 1).astype(float)
         sums: Sums = {}
         for name, f, kinds in self.watch:
@@ -84,6 +96,9 @@ class Member:
             for kind in kinds:
                 new |= UPDATE[kind](old, x, count)
             sums[name] = jax.tree.map(lambda new, old: jnp.where(running, new, old), new, old)
+        for k, (name, _) in enumerate(self.events):
+            key = f"event_{name}"
+            sums[key] = also(full.sums[key], k, full.carry.watch)
         return sums
 
     def save(self, fixed: Fixed, full: MemberState) -> MemberRow:

@@ -7,7 +7,7 @@ import numpy as np
 
 from noslip.integrators.solve import Status
 from noslip.run.pairing import Pairing
-from noslip.run.runner import Piece
+from noslip.run.runner import NOTHING, Happened, Piece
 from noslip.run.step import Carry, Row
 
 CAPACITY = 8192  # rows that one call can save
@@ -18,9 +18,10 @@ class NativeTrajectory:
 
     backend = "native"
     first_piece, brief = 1024, 256  # steps of the first call, microseconds each; steps that are no time
+    grain = 1
 
     def __init__(self, pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float, h: float):
-        self.programs, self.leaves = pairing.programs, pairing.leaves
+        self.programs, self.leaves, self.events = pairing.programs, pairing.leaves, pairing.events
         tables = self.programs.tables
         self.carries, self.rows = tables["carry"], tables["row"]
         self.step_size(h)
@@ -53,16 +54,38 @@ class NativeTrajectory:
         slots = self.carries.first_slots
         failed = bool(self.carry[0, slots.interval.status, 0] != Status.SOLVED)
         self.reached = int(self.carry[0, slots.step, 0])
+        stopped = self.happened().stopped >= 0
         count = saves(first, self.reached + failed, last, every)
         rows = table[:, :count]
-        if failed and count == saves(first, self.reached, last, every):
+        if (failed or stopped) and count == saves(first, self.reached - stopped, last, every):
             rows = np.concatenate([rows, self._row_of_failure()], axis=1)
         return Piece(rows, self.reached, failed)
 
+    def happened(self) -> Happened:
+        if not self.events:
+            return NOTHING
+        watch = self.carries.unpack(self.carry, 1).watch
+        return Happened.of(jax.tree.map(lambda x: x[0], watch))
+
+    def aside(self, parts: np.ndarray) -> np.ndarray:
+        call, given = self.programs.aside_one
+        count = len(parts)
+        values = np.empty((count, given.slots, 1), np.int64)
+        values[:, : self.carries.slots] = self.carry
+        values[:, self.carries.slots, 0] = np.ascontiguousarray(parts, float).view(np.int64)
+        out = np.zeros((count, self.rows.slots, 1), np.int64)
+        call(np.repeat(self.fixed, count, axis=0), values, out, count)
+        self.carry = np.ascontiguousarray(self._saved()[:, self.rows.slots :])
+        return out[None]
+
     def _row_of_failure(self) -> np.ndarray:
+        return self._saved()[:, None, : self.rows.slots]
+
+    def _saved(self) -> np.ndarray:
+        """The row of the state, and the state with a new record."""
         out = np.zeros((1, self.programs.tables["row and carry"].slots, 1), np.int64)
         self.programs.save_one(self.fixed, self.carry, out, 1)
-        return out[:, None, : self.rows.slots]
+        return out
 
 
 def saves(first: int, stop: int, last: int, every: int) -> int:

@@ -18,7 +18,7 @@ from noslip.integrators.solve import Status
 from noslip.numerics.pytrees import anatomy, replaced
 from noslip.run import step as steps
 from noslip.run.pairing import Pairing
-from noslip.run.runner import Piece, joined
+from noslip.run.runner import NOTHING, Happened, Piece, joined
 from noslip.run.step import Carry, Interval, Row
 from noslip.system import System
 
@@ -29,7 +29,7 @@ _compiled: dict[Any, Any] = {}
 class ReferenceTrajectory:
     """The interface of the compiled loop, on top of an adaptive flow that lands on every saved time."""
 
-    first_piece, brief = 64, 0
+    first_piece, brief, grain = 64, 0, BLOCK
     join = staticmethod(joined)
 
     def __init__(self, pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float, h: float):
@@ -43,6 +43,9 @@ class ReferenceTrajectory:
 
     def step_size(self, h: float) -> None:
         self.t0, self.h = self.t0 + self.step * (self.h - h), h
+
+    def happened(self) -> Happened:
+        return NOTHING
 
     def snapshot(self) -> Carry:
         t, h = self.t0 + self.step * self.h, self.h
@@ -69,6 +72,22 @@ class ReferenceTrajectory:
             parts.append(rows)
         return Piece(self.join(parts), self.step, failed)
 
+    def aside(self, parts: np.ndarray) -> Row:
+        """The motion from the start of the block, at these times; a failure is a row that is not finite."""
+        n, ahead = self.system.n, parts > 0
+        times = self.t0 + (self.step + parts) * self.h
+        states = np.tile(np.concatenate([self.q, self.v]), (len(parts), 1))
+        if ahead.any():
+            start = self.t0 + self.step * self.h
+            found, reached = self.flow(states[0], [start, *times[ahead].tolist()])
+            states[ahead] = np.nan
+            states[np.flatnonzero(ahead)[:reached]] = found[:reached]
+        steps = np.floor(self.step + parts).astype(int)
+        rows = self._rows(steps.tolist(), states[:, :n], states[:, n:], times)
+        lost = ~np.isfinite(states).all(axis=1)
+        rows.interval.status[lost], rows.interval.failed_step[lost] = Status.NOT_FINITE, steps[lost] + 1
+        return rows
+
     def _block(self, end: int, last: int, every: int) -> tuple[Row, bool]:
         marks = sorted({*range((self.step // every + 1) * every, end + 1, every), end})
         times = [self.t0 + k * self.h for k in [self.step, *marks]]
@@ -93,11 +112,11 @@ class ReferenceTrajectory:
         turns = np.where(self.system.angle_mask, np.round(q / steps.TURN), 0.0)
         return q - turns * steps.TURN - turns * steps.TURN_LOW, before + turns
 
-    def _rows(self, steps: list[int], q: np.ndarray, v: np.ndarray) -> Row:
+    def _rows(self, steps: list[int], q: np.ndarray, v: np.ndarray, times: np.ndarray | None = None) -> Row:
         if not steps:
             return jax.tree.map(lambda x: x[:0], self.first)
         k = np.array(steps, dtype=int)
-        t = self.t0 + k * self.h
+        t = self.t0 + k * self.h if times is None else times
         wrapped, turns = self._wrap(q, self.turns)
         seen = [_observed(self.system, *state) for state in zip(wrapped, v, t, strict=True)]
         lam, *energies = jax.tree.map(lambda *x: np.stack(x), *seen)

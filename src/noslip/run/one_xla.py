@@ -11,30 +11,58 @@ from jax import Array, lax
 
 from noslip.integrators.base import Integrator
 from noslip.integrators.solve import Status, without_derivatives
+from noslip.numerics.pytrees import replaced
+from noslip.run.aside import row_aside
+from noslip.run.events import Events, first_of_run, step_watching
 from noslip.run.pairing import Pairing
-from noslip.run.runner import Piece, joined
-from noslip.run.step import Carry, Row, first_state, row_of, save, step, strong
+from noslip.run.runner import NOTHING, Happened, Piece, joined
+from noslip.run.step import Carry, Row, row_of, save, step, strong
 from noslip.system import System
 
 ROWS = 1024  # rows that one compiled call can save
 
-start = jax.jit(first_state, static_argnames="integrator")
+start = jax.jit(first_of_run, static_argnames=("integrator", "events"))
+saved = jax.jit(save, static_argnames="integrator")
 
 
 @partial(jax.jit, static_argnames="integrator")
+def looks_aside(system: System, integrator: Integrator, carry: Carry, h: Array, parts: Array) -> Row:
+    """One shortened step for each of `parts`."""
+
+    def one(part: Array) -> Row:
+        with without_derivatives():
+            return row_aside(system, integrator, carry, h, part)
+
+    return lax.map(one, parts)
+
+
+@partial(jax.jit, static_argnames=("integrator", "events"))
 def advance(
-    system: System, integrator: Integrator, carry: Carry, h: Array, stop: Array, last: Array, every: Array
+    system: System,
+    integrator: Integrator,
+    events: Events,
+    carry: Carry,
+    h: Array,
+    stop: Array,
+    last: Array,
+    every: Array,
 ) -> tuple[Carry, Row, Array]:
     """Step on to number `stop`, at most ROWS saves ahead; return the saved rows and their number.
 
-    A row is saved at every multiple of `every`, at step `last`, and before a failed step.
+    A row is saved at every multiple of `every`, at step `last`, before a failed step and at a terminal event.
     """
 
+    def ended(c: Carry) -> Array:
+        failed = c.interval.status != Status.SOLVED
+        return failed | (c.watch.stopped >= 0) if events else failed
+
     def running(c: Carry) -> Array:
-        return c.interval.status == Status.SOLVED
+        return ~ended(c) & (c.watch.which[0] < 0) if events else ~ended(c)
 
     def one_step(carry: Carry) -> Carry:
         with without_derivatives():
+            if events:
+                return step_watching(system, integrator, events, carry, h)[0]
             return step(system, integrator, carry, h)
 
     def to_next_save(loop: tuple[Carry, Row, Array]) -> tuple[Carry, Row, Array]:
@@ -43,7 +71,7 @@ def advance(
         carry = lax.while_loop(lambda c: (c.step < target) & running(c), one_step, carry)
         row, fresh = save(system, integrator, carry)
         rows = jax.tree.map(lambda all_, one: all_.at[count].set(one), rows, row)
-        due = (carry.step % every == 0) | (carry.step == last) | ~running(carry)
+        due = (carry.step % every == 0) | (carry.step == last) | ended(carry)
         carry = jax.tree.map(lambda new, old: jnp.where(due, new, old), fresh, carry)
         return carry, rows, count + due
 
@@ -62,12 +90,13 @@ class XlaTrajectory:
     """Runs the compiled loop; the host decides how far each call goes."""
 
     backend = "xla"
-    first_piece, brief = 64, 0
+    first_piece, brief, grain = 64, 0, 1
     join = staticmethod(joined)
 
     def __init__(self, pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float, h: float):
         self.system, self.integrator, self.h = pairing.system, pairing.integrator, np.float64(h)
-        self.carry, first = start(self.system, self.integrator, q, v, np.float64(t), self.h)
+        self.events = pairing.events
+        self.carry, first = start(self.system, self.integrator, self.events, q, v, np.float64(t), self.h)
         self.first = jax.tree.map(lambda x: np.array(x)[None], first)
 
     def step_size(self, h: float) -> None:
@@ -79,7 +108,19 @@ class XlaTrajectory:
     def restore(self, carry: Carry) -> None:
         self.carry = strong(jax.tree.map(jnp.asarray, carry))
 
+    def aside(self, parts: np.ndarray) -> Row:
+        rows = [looks_aside(self.system, self.integrator, self.carry, self.h, x) for x in parts[:, None]]
+        self.carry = strong(saved(self.system, self.integrator, self.carry)[1])
+        return joined([jax.tree.map(np.asarray, row) for row in rows])
+
+    def happened(self) -> Happened:
+        return Happened.of(self.carry.watch) if self.events else NOTHING
+
     def to(self, stop: int, last: int, every: int) -> Piece[Row]:
-        self.carry, rows, count = advance(self.system, self.integrator, self.carry, self.h, stop, last, every)
+        if self.events:
+            watch = replaced(self.carry.watch, which=jnp.full_like(self.carry.watch.which, -1))
+            self.carry = replaced(self.carry, watch=watch)
+        how = (self.h, stop, last, every)
+        self.carry, rows, count = advance(self.system, self.integrator, self.events, self.carry, *how)
         rows = jax.tree.map(lambda x: np.asarray(x)[: int(count)], rows)
         return Piece(rows, int(self.carry.step), int(self.carry.interval.status) != Status.SOLVED)

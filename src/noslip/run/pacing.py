@@ -17,15 +17,16 @@ ENDINGS = [signal.SIGTERM] + ([signal.SIGHUP] if hasattr(signal, "SIGHUP") else 
 
 
 class Pace:
-    """The number of steps of the next call: what fits into `seconds`, at most eight times the last one."""
+    """The number of steps of the next call: what fits into `seconds`, at most eight times the last one.
+    Calls end at multiples of `grain`, or at the end."""
 
-    def __init__(self, first_piece: int, seconds: float):
-        self.piece, self.seconds = first_piece, seconds
+    def __init__(self, first_piece: int, seconds: float, grain: int = 1):
+        self.piece, self.seconds, self.grain = first_piece, seconds, grain
 
     def stop(self, done: int, end: int) -> int:
         """The step to which the call that begins now, at step `done`, shall go."""
         self.done, self.began = done, time.perf_counter()
-        return min(done + self.piece, end)
+        return min(-(-(done + self.piece) // self.grain) * self.grain, end)
 
     def reached(self, done: int) -> None:
         """That call has ended at step `done`."""

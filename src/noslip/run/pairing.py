@@ -20,6 +20,7 @@ from noslip.engine.backends.numpy_rows import short_function
 from noslip.integrators.base import Integrator
 from noslip.numerics.pytrees import anatomy
 from noslip.numerics.tracing import has_tracers
+from noslip.run.events import Events
 from noslip.run.programs import Shapes, StepPrograms, programs_of, require_native
 from noslip.system import System
 from noslip.system.conditions import AROUND, Region, around
@@ -30,9 +31,10 @@ OfState = Callable[[System, Array, Array], Any]
 class Pairing:
     """See `pairing_of`."""
 
-    def __init__(self, system: System, integrator: Integrator):
-        self.system, self.integrator = system, integrator
+    def __init__(self, system: System, integrator: Integrator, events: Events = ()):
+        self.system, self.integrator, self.events = system, integrator, events
         self.leaves, self.structure, self.shapes = anatomy(system)
+        self._watching: dict[Events, Pairing] = {}
         self._in_python: dict[OfState, Callable[..., Sequence[float]] | None] = {}
 
     @functools.cached_property
@@ -64,13 +66,21 @@ class Pairing:
     @functools.cached_property
     def where_forms_are_parallel(self) -> Pairing:
         """The same method on the same system with its one-forms made orthogonal before they are used."""
-        return Pairing(self.system.with_orthogonal_forms(), self.integrator)
+        return Pairing(self.system.with_orthogonal_forms(), self.integrator, self.events)
+
+    def watching(self, events: Events) -> Pairing:
+        """The same for runs that look out for these events."""
+        if not events:
+            return self
+        if events not in self._watching:
+            self._watching[events] = Pairing(self.system, self.integrator, events)
+        return self._watching[events]
 
     @functools.cached_property
     def programs(self) -> StepPrograms:
         """The step as scalar programs; raises `CannotTranslate` where there are none."""
         require_native(self.system)
-        return programs_of(self.structure, self.shapes, self.integrator)
+        return programs_of(self.structure, self.shapes, self.integrator, self.events)
 
     def at_state(self, function: OfState, q: np.ndarray, v: np.ndarray) -> Sequence[float] | None:
         """The numbers that function(system, q, v) is made of, in a row, if its program is short enough for

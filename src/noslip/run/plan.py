@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -13,8 +13,10 @@ from noslip.integrators.base import Integrator
 from noslip.integrators.solve import Status
 from noslip.run.along import conserves_energy, failed_rows
 from noslip.run.choose import members_runner
+from noslip.run.events import Events
 from noslip.run.member import Member, MemberGroup, MemberInputs, MemberRow
 from noslip.run.observables import STATISTICS, Watched
+from noslip.run.occurrences import Occurrences
 from noslip.run.pacing import Pace
 from noslip.run.pairing import pairing_of
 from noslip.run.record import RunInfo, run_info
@@ -38,6 +40,7 @@ class Plan:
     save_every: int
     backend: str
     threads: int | None
+    events: Events = ()
 
     @property
     def saved_steps(self) -> list[int]:
@@ -48,7 +51,8 @@ class Plan:
     def runner(self, group: MemberGroup) -> MembersRunner:
         """These members at their start, on the backend of the plan."""
         inputs = MemberInputs(self.system, group, self.step_size, self.t0)
-        return members_runner(Member(self.integrator, self.watch), inputs, self.backend, self.threads)
+        member = Member(self.integrator, self.watch, self.events)
+        return members_runner(member, inputs, self.backend, self.threads)
 
     def advance(self, runner: MembersRunner, rows_before: int = 0) -> Iterator[tuple[int, MemberRow | None]]:
         """Steps reached, with the row where one is saved; pieces short enough to be interrupted."""
@@ -109,8 +113,17 @@ class Plan:
             found |= {f"{name}_{kind}": STATISTICS[kind](full.sums[name], count) for kind in kinds}
         return found
 
+    def occurrences(self, runner: MembersRunner) -> tuple[dict[str, Occurrences], np.ndarray]:
+        """The events of each member, and the name of the one that ended it, or nothing."""
+        if not self.events:
+            return {}, np.empty(0, str)
+        full, names = runner.final(), np.array([*(name for name, _ in self.events), ""])
+        found = {name: Occurrences(**full.sums[f"event_{name}"]) for name in names[:-1].tolist()}
+        return found, names[np.asarray(full.carry.watch.stopped)]
+
     def info(self, group: MemberGroup, backend: str) -> RunInfo:
         """The record of the ensemble; of parameters that vary it names the first."""
         first = self.system.with_parameters({name: x[0] for name, x in group.varying.items()})
         pairing = pairing_of(first, self.integrator)
-        return run_info(pairing, self.t0, self.step_size, self.steps, self.save_every, backend)
+        info = run_info(pairing, self.t0, self.step_size, self.steps, self.save_every, backend)
+        return replace(info, events=tuple(name for name, _ in self.events)) if self.events else info

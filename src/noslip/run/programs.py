@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 import importlib.util
-from collections.abc import Callable
 
 import jax
+import jax.numpy as jnp
 from jax import Array
 
 from noslip.engine.backends import native
@@ -15,9 +15,13 @@ from noslip.engine.program import CannotTranslate, TooLarge, cached_with_refusal
 from noslip.engine.translate import translate
 from noslip.integrators.base import Integrator
 from noslip.integrators.solve import without_derivatives
+from noslip.numerics.linear import independence
 from noslip.run import step as steps
+from noslip.run.aside import row_aside
+from noslip.run.events import Events, first_of_run, step_of_run
 from noslip.run.step import Carry, Row
 from noslip.system import System
+from noslip.system.conditions import ADMISSIBLE
 
 LARGEST = 64  # coordinates; beyond, XLA runs the step better
 Fixed = tuple[System, Array]  # what no step changes: the system, and h
@@ -28,17 +32,17 @@ Shapes = tuple[tuple[int, ...], ...]
 class StepPrograms:
     """Start, step and save as scalar programs, the same for one trajectory and for members in lanes."""
 
-    def __init__(self, system: System, integrator: Integrator):
+    def __init__(self, system: System, integrator: Integrator, events: Events = ()):
+        self.integrator = integrator
         x, scalar = jax.ShapeDtypeStruct((system.n,), float), jax.ShapeDtypeStruct((), float)
         self.fixed, self.initial = (system, scalar), (x, x, scalar)
 
         def start(fixed: Fixed, initial: Initial) -> tuple[Carry, Row]:
-            q, v, t = initial
-            return steps.first_state(fixed[0], integrator, q, v, t, fixed[1])
+            return first_of_run(fixed[0], integrator, events, *initial, fixed[1])
 
-        def step(fixed: Fixed, carry: Carry) -> tuple[Carry, Array, tuple[Array, Array]]:
+        def step(fixed: Fixed, carry: Carry) -> tuple[Carry, Array, tuple[Array, ...]]:
             with without_derivatives():
-                return steps.step_or_stay(fixed[0], integrator, carry, fixed[1])
+                return step_of_run(fixed[0], integrator, events, carry, fixed[1])
 
         def save(fixed: Fixed, carry: Carry) -> tuple[Row, Carry]:
             return steps.save(fixed[0], integrator, carry)
@@ -57,17 +61,52 @@ class StepPrograms:
         }
 
     @functools.cached_property
-    def start_one(self) -> Callable[..., None]:
+    def start_one(self) -> native.NativeFunction:
         """Machine code of `start` for one trajectory."""
         return native.map_function(self.start, 1)
 
     @functools.cached_property
-    def save_one(self) -> Callable[..., None]:
+    def checked_start_one(self) -> tuple[native.NativeFunction, Table]:
+        """Machine code of `start` with a verdict on the initial state (whether it is finite and its velocity
+        admissible without any doubt), and the table of what it gives."""
+        integrator = self.integrator
+
+        def start(fixed: Fixed, initial: Initial) -> tuple[Carry, Row, Array]:
+            system, (q, v, t) = fixed[0], initial
+            finite = jnp.all(jnp.isfinite(q)) & jnp.all(jnp.isfinite(v))
+            good = jnp.all(jnp.abs(system.phi(q, v)) <= ADMISSIBLE * system.constraint_size(q, v))
+            return *steps.first_state(system, integrator, q, v, t, fixed[1]), finite & good
+
+        made = translate(start, self.fixed, self.initial)
+        return native.map_function(made, 1), Table(made.shape)
+
+    @functools.cached_property
+    def independence_one(self) -> native.NativeFunction:
+        """Machine code of the `independence` of the one-forms at states (q, v)."""
+
+        def surely(fixed: Fixed, state: tuple[Array, Array]) -> Array:
+            return independence(fixed[0].mu(*state))
+
+        return native.map_function(translate(surely, self.fixed, self.initial[:2]), 1)
+
+    @functools.cached_property
+    def save_one(self) -> native.NativeFunction:
         """Machine code of `save` for one trajectory."""
         return native.map_function(self.save, 1)
 
     @functools.cached_property
-    def advance_one(self) -> Callable[..., None]:
+    def aside_one(self) -> tuple[native.NativeFunction, Table]:
+        """Machine code of looks aside, and the table of what they take: the state and the part of a step."""
+        integrator, given = self.integrator, (self.carry, jax.ShapeDtypeStruct((), float))
+
+        def aside(fixed: Fixed, values: tuple[Carry, Array]) -> Row:
+            with without_derivatives():
+                return row_aside(fixed[0], integrator, values[0], fixed[1], values[1])
+
+        return native.map_function(translate(aside, self.fixed, given), 1), Table(given)
+
+    @functools.cached_property
+    def advance_one(self) -> native.NativeFunction:
         """Machine code of the time loop of one trajectory: steps, and rows where they are due."""
         return native.advance_function(self.step, None, self.save, 1)
 
@@ -86,14 +125,16 @@ def require_native(system: System) -> None:
 
 
 @cached_with_refusals
-def programs_of(structure: jax.tree_util.PyTreeDef, shapes: Shapes, integrator: Integrator) -> StepPrograms:
-    """Made once for equal methods on systems of one structure."""
+def programs_of(
+    structure: jax.tree_util.PyTreeDef, shapes: Shapes, integrator: Integrator, events: Events = ()
+) -> StepPrograms:
+    """Made once for equal methods and events on systems of one structure."""
     system = jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(s, float) for s in shapes])
     try:
-        return StepPrograms(system, integrator)
+        return StepPrograms(system, integrator, events)
     except TooLarge:
         raise
     except CannotTranslate:  # of a first integral that has no scalar form, or of the step
         if not system.first_integrals:
             raise
-        return StepPrograms(system.without_first_integrals(), integrator)
+        return StepPrograms(system.without_first_integrals(), integrator, events)

@@ -16,6 +16,7 @@ import numpy as np
 
 from noslip.integrators import Integrator, spelled, word_of
 from noslip.integrators.solve import Status
+from noslip.markdown import html_table
 from noslip.run.pairing import Pairing
 from noslip.version import __version__
 
@@ -49,6 +50,16 @@ class Report:
             f"last increment <= {np.max(self.increment):.1e}, {self.worst.message}"
         )
 
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        rows = [
+            ("steps", int(np.sum(self.steps))),
+            ("iterations", f"{int(np.max(self.iterations))} at most in a step"),
+            ("last increment", f"{np.max(self.increment):.1e} at most"),
+            ("outcome", self.worst.message),
+        ]
+        return html_table("implicit solves", rows)
+
 
 jax.tree_util.register_dataclass(Report, [f.name for f in fields(Report)], [])
 
@@ -73,6 +84,12 @@ class RunInfo:
     versions: Mapping[str, str] = field(default_factory=dict)
     integrator_source: str = ""
     """Where the method came from if it is not one of noslip, as `integrators.word_of` says."""
+    events: tuple[str, ...] = ()
+    """The names of the events that the run looked out for."""
+    stopped_by: str = ""
+    """The name of the event that ended it."""
+    save_at: bool = False
+    """Whether the rows are at times that were asked for, instead of every `save_every` steps."""
 
     def attributes(self) -> dict[str, str]:
         """As the attribute of a dataset."""
@@ -83,10 +100,14 @@ class RunInfo:
     def from_attributes(cls, attributes: Mapping[str, str]) -> RunInfo:
         """From the attributes of a dataset."""
         info = json.loads(attributes["noslip"])
-        return cls(**info | {name: tuple(info[name]) for name in ("coordinates", "angles")})
+        return cls(
+            **info | {name: tuple(info[name]) for name in ("coordinates", "angles", "events") if name in info}
+        )
 
 
-def run_info(pairing: Pairing, t0: Scalar, h: Scalar, steps: int, every: int, backend: str) -> RunInfo:
+def run_info(
+    pairing: Pairing, t0: Scalar, h: Scalar, steps: int, every: int, backend: str, save_at: bool = False
+) -> RunInfo:
     """What is run, for the record."""
     system, (multiplier_source, source) = pairing.system, pairing.facts
     name, word = type(pairing.integrator).__name__, word_of(type(pairing.integrator))
@@ -100,12 +121,13 @@ def run_info(pairing: Pairing, t0: Scalar, h: Scalar, steps: int, every: int, ba
         save_every=every,
         t0=t0,
         backend=backend,
-        multiplier_source=multiplier_source,
+        multiplier_source="node" if save_at else multiplier_source,
         angles=system.angles,
         source=source,
         arguments=dict(system.parameters),
         versions=versions(),
         integrator_source="" if word == name else word,
+        save_at=save_at,
     )
 
 

@@ -10,6 +10,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 import jax
 import numpy as np
 
+from noslip.run.events import Watch
 from noslip.run.member import MemberRow, MemberState
 from noslip.run.step import Carry, Row
 
@@ -24,17 +25,46 @@ class Piece(NamedTuple, Generic[Rows]):
     failed: bool
 
 
+class Happened(NamedTuple):
+    """Events since the last call, in their order: which, when and in what state; and the number of the one
+    that has ended the run, or -1."""
+
+    which: np.ndarray
+    t: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    stopped: int
+
+    @classmethod
+    def of(cls, watch: Watch) -> Happened:
+        which = np.asarray(watch.which)
+        some = which >= 0
+        t, q, v = (np.array(x)[some] for x in (watch.t, watch.q, watch.v))
+        return cls(which[some], t, q, v, int(watch.stopped))
+
+
+NOTHING = Happened(np.empty(0, int), np.empty(0), np.empty(0), np.empty(0), -1)
+
+
 class TrajectoryRunner(Protocol[Rows]):
     """One trajectory, standing at some step with the whole state of its method."""
 
     backend: str
     first_piece: int  # steps of the first call, before their speed is known
     brief: int  # runs of so many steps are over before anybody could interrupt them
+    grain: int  # a look aside begins at multiples of this
     first: Rows  # the row of the initial time
 
     def to(self, stop: int, last: int, every: int) -> Piece[Rows]:
-        """Go on towards step `stop`, as far as one call can. A row is saved at every multiple of `every`, at
-        step `last`, and before a failed step."""
+        """Go on towards step `stop`, as far as one call can, or to the next step with an event in it. Rows
+        are saved at every multiple of `every`, at step `last`, before a failed step, at a terminal event."""
+
+    def happened(self) -> Happened:
+        """The events within the last step of the last call."""
+
+    def aside(self, parts: np.ndarray) -> Rows:
+        """Rows at these numbers of steps from here, increasing, from 0 up to `grain`: by one shortened step
+        each. The run stands where it was; only its record of solves begins anew."""
 
     def join(self, parts: list[Rows]) -> Row:
         """The rows of several calls as arrays, time first."""

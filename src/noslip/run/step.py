@@ -9,7 +9,7 @@ Everything that runs a method, one trajectory or many, on whatever backend, runs
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -51,6 +51,7 @@ class Carry:
     step: Array
     turns: Array
     interval: Interval
+    watch: Any = None  # of a run with events: `events.Watch`
 
 
 @pytree
@@ -131,7 +132,7 @@ def save(system: System, integrator: Integrator, carry: Carry) -> tuple[Row, Car
     """The row of a state, and the state with a new record of solves, unless it has failed."""
     failed = carry.interval.status != Status.SOLVED
     fresh = jax.tree.map(lambda zero, old: jnp.where(failed, old, zero), Interval.empty(), carry.interval)
-    return row_of(system, integrator, carry), Carry(carry.state, carry.step, carry.turns, fresh)
+    return row_of(system, integrator, carry), replaced(carry, interval=fresh)
 
 
 def step_or_stay(

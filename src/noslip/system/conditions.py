@@ -212,7 +212,10 @@ def _independence(rows: Array) -> Array:
     return least
 
 
-def parallel_along(system: System, q: np.ndarray, v: np.ndarray, looks: int = 8) -> bool:
+LOOKS = 8  # states of a run at which the one-forms are looked at
+
+
+def parallel_along(system: System, q: np.ndarray, v: np.ndarray, looks: int = LOOKS) -> bool:
     """Whether the one-forms are nearly parallel at some of these states."""
     if system.m < 2 or system.orthogonal:
         return False

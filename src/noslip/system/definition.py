@@ -24,9 +24,11 @@ from jax import Array
 
 from noslip.engine.backends.numpy_rows import evaluate_anyhow
 from noslip.errors import unknown_name
+from noslip.markdown import html_table
 from noslip.numerics.linear import nearly_parallel, orthogonal_rows, spd_solve
 from noslip.numerics.tracing import is_traced
 from noslip.system.captured import Captured
+from noslip.texts import listed
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -173,6 +175,18 @@ class System:
         _, static = self.tree_flatten()
         bare = tuple((name, () if name == "first_integrals" else value) for name, value in static)
         return self.tree_unflatten(bare, (dict(self.parameters),))
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        angles = dict.fromkeys(self.angles, " (angle)")
+        rows = [
+            ("coordinates", ", ".join(name + angles.get(name, "") for name in self.coordinates)),
+            ("constraints", f"{self.m}, {self.kind}" if self.m else "none"),
+            ("parameters", listed(self.parameters)),
+            ("force", "none" if self.force is None else "yes"),
+            ("first integrals", ", ".join(self.first_integrals) or "none declared"),
+        ]
+        return html_table("System", rows)
 
     # ---- shapes and kinds -------------------------------------------------------------------------
     @functools.cached_property

@@ -1,0 +1,367 @@
+"""Runs that are made many times, steered step by step, or continued.
+
+`prepare` does once what every call of `simulate` does anew: checks, the choice of a backend, compilation. A
+prepared call fills two tables of numbers and calls machine code; what it returns is a `Trajectory` whose
+arrays are taken out of those tables when they are first asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from noslip.errors import SolveFailed, unknown_name
+from noslip.integrators.base import Integrator
+from noslip.integrators.solve import Status
+from noslip.numerics.tracing import is_traced
+from noslip.run.along import BLOWN_UP, conserves_energy
+from noslip.run.arguments import as_floats, check_run, parallel_at, whole
+from noslip.run.choose import BACKENDS, on_cpu, trajectory_runner
+from noslip.run.drive import all_rows
+from noslip.run.occurrences import Log
+from noslip.run.one_native import CAPACITY, NativeTrajectory, saves
+from noslip.run.pairing import Pairing, pairing_of
+from noslip.run.record import Report, run_info
+from noslip.run.runner import TrajectoryRunner
+from noslip.run.step import TURN, Row
+from noslip.simulate import as_trajectory, failure, simulate
+from noslip.system import System
+from noslip.system.conditions import LOOKS
+from noslip.trajectory import Origin, Trajectory
+
+ROW_ARRAYS = ("t", "q", "v", "multipliers", "multiplier_t", "energy", "energy_scale", "constraint_residual")
+BRIEF = 4096  # steps; longer runs can be interrupted and watch their progress, as those of `simulate`
+Loss = Callable[[Trajectory], Any]
+
+
+class _Unread(Trajectory):
+    """A trajectory that is still in the slots of native code."""
+
+    def __init__(self, make: Callable[[], Trajectory]):
+        self.__dict__["make"] = make
+
+    def __getattr__(self, name: str) -> Any:
+        make = self.__dict__.pop("make", None)
+        if make is None:
+            raise AttributeError(f"a Trajectory has no attribute '{name}'")
+        self.__dict__.update(vars(make()))
+        return getattr(self, name)
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """Derivatives of a number that was computed from a run."""
+
+    q0: np.ndarray
+    v0: np.ndarray
+    parameters: Mapping[str, Any]
+
+
+def prepare(
+    system: System,
+    integrator: Integrator,
+    *,
+    step_size: float,
+    steps: int,
+    t0: float = 0.0,
+    save_every: int = 1,
+    backend: str = "auto",
+) -> Prepared:
+    """A run that will be made many times, from various states and with various parameters."""
+    if not isinstance(system, System):
+        raise TypeError(f"`system` must be a System, but {system!r} was provided")
+    h, t = (float(as_floats(name, x, (), False)) for name, x in (("step_size", step_size), ("t0", t0)))
+    if not (0 < h < np.inf and np.isfinite(t)):
+        raise ValueError(f"`step_size` must be positive and `t0` finite, but {h!r} and {t!r} were provided")
+    if not isinstance(integrator, Integrator):
+        raise TypeError(f"`integrator` must be an integrator, but {integrator!r} was provided")
+    every, count = whole("save_every", save_every, 1), whole("steps", steps, 0)
+    if reason := pairing_of(system, integrator).refusal:
+        raise ValueError(f"{type(integrator).__name__} cannot run on this system: {reason}")
+    return Prepared(system, integrator, h, count, t, every, backend)
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """See `prepare`. A call returns what `simulate` returns, with the same bits.
+
+    The first call checks everything that `simulate` checks; later ones that the state is finite and its
+    velocity admissible, that every step was solved and all rows are finite and of their energy.
+    """
+
+    system: System
+    integrator: Integrator
+    step_size: float
+    steps: int
+    t0: float
+    save_every: int
+    backend: str
+    _quick: list[_Quick] = field(default_factory=list, repr=False)
+
+    def __call__(self, q0: Any, v0: Any, parameters: Mapping[str, Any] | None = None) -> Trajectory:
+        """One run from (q0, v0)."""
+        plain = type(q0) is type(v0) is np.ndarray and parameters is None  # the usual case, told at once
+        if self._quick and (plain or not is_traced(q0, v0, parameters)):
+            q, v = self._states(q0, v0)
+            if (run := self._quick[0].run(self, q, v, parameters)) is not None:
+                return run
+        run = self._carefully(q0, v0, parameters)
+        if not self._quick and run.info.backend == "native" and self.steps <= BRIEF:
+            self._prepare_quick()
+        return run
+
+    def _carefully(self, q0: Any, v0: Any, parameters: Mapping[str, Any] | None) -> Trajectory:
+        return simulate(
+            self.system, self.integrator, q0, v0, parameters=parameters, step_size=self.step_size,
+            steps=self.steps, t0=self.t0, save_every=self.save_every, backend=self.backend,
+        )  # fmt: skip
+
+    def _prepare_quick(self) -> None:
+        rows = saves(0, self.steps, self.steps, self.save_every)
+        if 0 < rows < CAPACITY:
+            self._quick.append(_Quick(pairing_of(self.system, self.integrator), self.step_size, rows))
+
+    def _states(self, q0: Any, v0: Any) -> list[np.ndarray]:
+        shape = (self.system.n,)
+        return [
+            x if type(x) is np.ndarray and x.dtype == np.float64 and x.shape == shape
+            else as_floats(name, x, shape, False)
+            for name, x in (("q0", q0), ("v0", v0))
+        ]  # fmt: skip
+
+    def start(self, q0: Any, v0: Any, parameters: Mapping[str, Any] | None = None) -> Stepper:
+        """A run that is taken one step at a time, for closed loops; `steps` does not bound it."""
+        q, v = self._states(q0, v0)
+        system = self.system if parameters is None else self.system.with_parameters(parameters)
+        with on_cpu():
+            pairing = check_run(system, self.integrator, q, v, self.t0, self.step_size, self.backend)
+            stable = pairing.where_forms_are_parallel if parallel_at(pairing, q, v) else pairing
+            runner = trajectory_runner(stable, q, v, self.t0, self.step_size, self.backend)
+        return Stepper(runner, self.integrator.own_time, self.t0, self.step_size)
+
+    def value_and_gradient(self, loss: Loss) -> Callable[..., tuple[float, Gradient]]:
+        """f(q0, v0, parameters=None): loss(run), a number that JAX makes of the run's arrays, and its
+        derivatives by the initial state and the parameters. Compiled once, in the first call."""
+
+        def value(q: Any, v: Any, p: Any) -> tuple[Any, Any]:
+            run = self._carefully(q, v, p)
+            return loss(run), jnp.max(run.report.status)
+
+        compiled = jax.jit(jax.value_and_grad(value, (0, 1, 2), has_aux=True))
+
+        def call(q0: Any, v0: Any, parameters: Mapping[str, Any] | None = None) -> tuple[float, Gradient]:
+            q, v = self._states(q0, v0)
+            system = self.system if parameters is None else self.system.with_parameters(parameters)
+            with on_cpu():
+                check_run(system, self.integrator, q, v, self.t0, self.step_size, "auto")
+                (number, status), found = compiled(q, v, dict(system.parameters))
+            if int(status) != Status.SOLVED:
+                raise SolveFailed(f"a step failed: {Status(int(status)).message}", None)
+            dq, dv, dp = jax.tree.map(np.asarray, found)
+            return float(number), Gradient(dq, dv, dp)
+
+        return call
+
+
+class _Quick:
+    """The machine code of a prepared run, and where in its memory what is: the initial state, the state of
+    the method with the verdict on its start behind it, and the rows."""
+
+    def __init__(self, pairing: Pairing, h: float, rows: int):
+        programs = self.programs = pairing.programs
+        self.pairing, self.system = pairing, pairing.system
+        self.fixed = programs.tables["fixed"].pack([*pairing.leaves, h], 1, 1)
+        self.slots = dict(zip(sorted(self.system.parameters), programs.tables["fixed"].places, strict=False))
+        start, out = programs.checked_start_one
+        self.start, self.advance = start.call, programs.advance_one.call
+        self.carry, self.row, self.rows = programs.tables["carry"].slots, programs.tables["row"].slots, rows
+        self.state = 2 * self.system.n + 1
+        self.verdict = self.state + out.slots - 1
+        self.first = self.verdict - self.row
+        self.table = self.verdict + 1
+        self.status = self.state + programs.tables["carry"].first_slots.interval.status
+        places = programs.tables["row"].first_slots
+        self.energy, self.scale = places.energy, places.energy_scale
+        self.places = [(place, place + self.system.n) for place in (places.q, places.v)]
+        self.conserved = conserves_energy(self.system)
+        self.looks = np.unique(np.linspace(0, rows, LOOKS).round().astype(int))
+
+    def run(
+        self, plan: Prepared, q: np.ndarray, v: np.ndarray, parameters: Mapping[str, Any] | None
+    ) -> Trajectory | None:
+        """The run, or None where there is a doubt."""
+        fixed = self.fixed if parameters is None else self._with(parameters)
+        n, steps = len(q), plan.steps
+        memory = np.empty(self.table + (self.rows + 1) * self.row, np.int64)
+        numbers = memory.view(np.float64)
+        numbers[:n], numbers[n : 2 * n], numbers[2 * n] = q, v, plan.t0
+        given, here = fixed.ctypes.data, memory.ctypes.data
+        state, rows = here + 8 * self.state, here + 8 * (self.table + self.row)
+        self.start(given, here, state, 1)
+        if not memory[self.verdict]:
+            return None
+        memory[self.table : self.table + self.row] = memory[self.first : self.verdict]
+        self.advance(given, state, rows, 1, 0, steps, steps, plan.save_every, self.rows)
+        table = memory[self.table :].reshape(-1, self.row)
+        if memory[self.status] != Status.SOLVED or not self._sound(table.view(np.float64)):
+            return None
+        if self.system.m > 1 and not self._independent(fixed, table):
+            return None
+        return _Unread(lambda: self._read(plan, parameters, memory, table))
+
+    def _with(self, parameters: Mapping[str, Any]) -> np.ndarray:
+        fixed = self.fixed.copy()
+        numbers = fixed.view(np.float64)
+        for name, value in parameters.items():
+            place = self.slots.get(name)
+            if place is None:
+                raise ValueError(unknown_name("parameter", name, self.slots))
+            if type(value) is float and place.stop - place.start == 1 and value - value == 0:
+                numbers[0, place, 0] = value
+            else:
+                checked = self.pairing.system.with_parameters({name: value}).parameters[name]
+                numbers[0, place, 0] = np.ravel(checked)
+        return fixed
+
+    def _sound(self, numbers: np.ndarray) -> bool:
+        """Whether all numbers of the rows are finite, and the energy is of its size. The last slot of a row,
+        of its record, is a whole number."""
+        total = float(np.add.reduce(numbers[:, :-1], axis=None))
+        if total - total != 0:
+            return False
+        if not self.conserved:
+            return True
+        energy = numbers[:, self.energy]
+        change = float(energy.max()) - float(energy.min())
+        return change <= BLOWN_UP * float(numbers[0, self.scale])
+
+    def _independent(self, fixed: np.ndarray, table: np.ndarray) -> bool:
+        """Whether the one-forms are surely not nearly parallel at the rows that `parallel_along` looks at."""
+        values = np.concatenate([table[self.looks, a:b] for a, b in self.places], axis=1)
+        found = np.empty(len(values))
+        self.programs.independence_one(np.repeat(fixed, len(values), axis=0), values, found, len(values))
+        return bool(found.min() > 0)
+
+    def _read(
+        self, plan: Prepared, parameters: Mapping[str, Any] | None, memory: np.ndarray, table: np.ndarray
+    ) -> Trajectory:
+        pairing, n = self.pairing, self.system.n
+        if parameters is not None:
+            pairing = pairing_of(plan.system.with_parameters(parameters), plan.integrator)
+        q, v = memory.view(np.float64)[: 2 * n].reshape(2, n).copy()
+        runner = NativeTrajectory(pairing, q, v, plan.t0, plan.step_size)
+        end = memory[self.state : self.state + self.carry]
+        runner.carry, runner.reached = end[None, :, None].copy(), plan.steps
+        rows = self.programs.tables["row"].split_bits(table)
+        info = run_info(pairing, plan.t0, plan.step_size, plan.steps, plan.save_every, "native")
+        return as_trajectory(pairing, rows, q, v, info, np, Origin(pairing, runner))
+
+
+class Stepper:
+    """A run that is taken one step at a time; the whole state of its method is kept between them."""
+
+    def __init__(self, runner: TrajectoryRunner[Any], own_time: bool, t0: float, h: float):
+        self._runner, self._own_time, self._t0, self._h = runner, own_time, t0, h
+        self._row: Any = runner.first
+        self._seen: Any = None
+        self._steps = 0
+
+    def step(self) -> Stepper:
+        """One step further; a step that cannot be solved raises `SolveFailed` and leaves all as it was."""
+        k = self._steps + 1
+        row, _, failed = self._runner.to(k, k, 1)
+        if failed:
+            status = Status(int(self._runner.join([row]).interval.status[-1]))
+            raise SolveFailed(f"step {k} failed: {status.message}", self)
+        self._row, self._seen, self._steps = row, None, k
+        return self
+
+    @property
+    def row(self) -> Row:
+        """Everything that a saved time shows."""
+        if self._seen is None:
+            self._seen = jax.tree.map(lambda x: x[0], self._runner.join([self._row]))
+        return self._seen
+
+    @property
+    def steps(self) -> int:
+        """Steps taken so far."""
+        return self._steps
+
+    @property
+    def t(self) -> float:
+        """The time."""
+        return float(self.row.t) if self._own_time else self._t0 + self._steps * self._h
+
+    @property
+    def q(self) -> np.ndarray:
+        """The coordinates; angles are unwrapped."""
+        return np.asarray(self.row.q + TURN * self.row.turns)
+
+    @property
+    def v(self) -> np.ndarray:
+        """The velocities."""
+        return np.asarray(self.row.v)
+
+
+def resume(run: Trajectory, *, steps: int) -> Trajectory:
+    """The run that goes on for `steps` more: with the bits that it has when it is not interrupted."""
+    if not isinstance(run, Trajectory):
+        raise TypeError(f"`run` must be a Trajectory, but {run!r} was provided")
+    more = whole("steps", steps, 0)
+    if run.origin is None or run.origin.runner is None:
+        raise ValueError(
+            "this run has no state of its method to go on from, since it was loaded or traced; "
+            "noslip.rerun(path).run has"
+        )
+    if not run.success:
+        raise ValueError(f"a run that has failed cannot go on: {run.report.worst.message}")
+    if run.info.save_at:
+        raise ValueError("a run with `save_at` has no rows to go on with; use simulate, or noslip.prepare")
+    if run.stopped_by:
+        raise ValueError(f"a run that the event '{run.stopped_by}' has ended cannot go on")
+    info, pairing = run.info, run.origin.pairing
+    h, t0, every, done = info.step_size, info.t0, info.save_every, info.steps
+    if pairing.integrator.host_driven:  # a flow has no steps to go on from: its bits depend on its blocks
+        how = {"step_size": h, "steps": done + more, "t0": t0, "save_every": every}
+        events = dict(pairing.events) or None
+        return simulate(pairing.system, pairing.integrator, run.q0, run.v0, events=events, **how)
+    with on_cpu():
+        backend = info.backend if info.backend in BACKENDS else "auto"
+        runner = trajectory_runner(pairing, run.q0, run.v0, t0, h, backend)
+        runner.restore(run.origin.runner.snapshot())
+        log = Log(pairing.system, pairing.events)
+        rows, _ = all_rows(runner, done + more, every, None, conserves_energy(pairing.system), done, log)
+        end = int(rows.step[-1]) if log.stopped_by else done + more
+        whole_info, here = replace(info, steps=end, stopped_by=log.stopped_by), Origin(pairing, runner)
+        later = as_trajectory(pairing, rows, run.q0, run.v0, whole_info, np, here, log.occurrences())
+        result = _joined(run, later, done % every != 0 and more > 0)
+    if not result.success:
+        detail = pairing.integrator.failure_detail(pairing.system, result)
+        raise SolveFailed(failure(result, detail), result)
+    return result
+
+
+def _joined(run: Trajectory, later: Trajectory, unplanned: bool) -> Trajectory:
+    """Both parts as one. The first row of the later one is the last of the other, and goes, as does an
+    `unplanned` last row, that was saved only because the run ended there: its record joins the next."""
+    end = len(run.t) - unplanned
+
+    def join(before: Any, after: Any) -> Any:
+        return np.concatenate([before[:end], after[1:]])
+
+    names = [f.name for f in fields(Report)]
+    report = {name: join(getattr(run.report, name), getattr(later.report, name)) for name in names}
+    if unplanned and len(report["steps"]) > end:
+        for name, values in report.items():
+            both = getattr(run.report, name)[-1], values[end]
+            values[end] = sum(both) if name == "steps" else max(both)
+    integrals = {name: join(x, later.first_integrals[name]) for name, x in run.first_integrals.items()}
+    arrays = {name: join(getattr(run, name), getattr(later, name)) for name in ROW_ARRAYS}
+    events = {name: there.then(later.events[name]) for name, there in run.events.items()}
+    return replace(later, **arrays, first_integrals=integrals, report=Report(**report), events=events)

@@ -1,0 +1,27 @@
+"""Looks between the steps of a run: shortened steps of its method, which the run itself does not notice."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from noslip.integrators.base import Integrator
+from noslip.run.step import Carry, Row, row_of, step
+from noslip.system import System
+
+
+def shortened(system: System, integrator: Integrator, carry: Carry, h: Array, part: Array) -> Carry:
+    """After a step of part * h, 0 < part <= 1, from a state whose steps have the length h. What the state
+    holds of earlier steps to guess the next are increments, and shrink with it."""
+    state = integrator.for_step(system, carry.state, part * h)
+    if (history := integrator.history(state)) is not None:
+        state = integrator.with_history(state, jax.tree.map(lambda x: part * x, history))
+    return step(system, integrator, Carry(state, carry.step, carry.turns, carry.interval), part * h)
+
+
+def row_aside(system: System, integrator: Integrator, carry: Carry, h: Array, part: Array) -> Row:
+    """What is seen there; where `part` is 0, at the state itself."""
+    here = part == 0
+    seen = shortened(system, integrator, carry, h, jnp.where(here, 1.0, part))
+    return row_of(system, integrator, jax.tree.map(lambda a, b: jnp.where(here, a, b), carry, seen))

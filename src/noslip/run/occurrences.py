@@ -1,0 +1,102 @@
+"""The events of a run, as its result has them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from noslip.run.events import Events
+from noslip.run.runner import Happened
+from noslip.system import System
+
+
+@dataclass(frozen=True)
+class Occurrences:
+    """When an event has happened and in what state, in order: t (k,), q and v (k, n). With traced arguments
+    the first time only, NaN where there is none. Of an ensemble the first time in each member, and how often
+    it happened as `count`."""
+
+    t: Any
+    q: Any
+    v: Any
+    count: Any = None
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+    def then(self, later: Occurrences) -> Occurrences:
+        """Both, in order."""
+        return Occurrences(
+            *(np.concatenate(x) for x in ((self.t, later.t), (self.q, later.q), (self.v, later.v)))
+        )
+
+
+class Log:
+    """Takes down what a runner tells."""
+
+    def __init__(self, system: System, events: Events):
+        self.n, self.names = system.n, [name for name, _ in events]
+        self.found: list[Happened] = []
+        self.stopped = -1
+
+    def note(self, happened: Happened) -> bool:
+        """Whether the run has ended."""
+        if len(happened.which):
+            self.found.append(happened)
+        self.stopped = happened.stopped
+        return self.stopped >= 0
+
+    @property
+    def stopped_by(self) -> str:
+        return self.names[self.stopped] if self.stopped >= 0 else ""
+
+    def occurrences(self) -> dict[str, Occurrences]:
+        """By name."""
+        n = self.n
+        which = np.concatenate([np.empty(0, int), *(h.which for h in self.found)])
+        t = np.concatenate([np.empty(0), *(h.t for h in self.found)])
+        q, v = (np.concatenate([np.empty((0, n)), *(h[k] for h in self.found)]) for k in (2, 3))
+        return {
+            name: Occurrences(t[which == k], q[which == k], v[which == k])
+            for k, name in enumerate(self.names)
+        }
+
+
+def first_of_each(events: Events, which: Any, t: Any, q: Any, v: Any) -> dict[str, Occurrences]:
+    """Of the slots of all steps of a traced run, flat."""
+    found = {}
+    for k, (name, _) in enumerate(events):
+        here = which == k
+        i, some = jnp.argmax(here), jnp.any(here)
+        t1, q1, v1 = (jnp.where(some, x[i], jnp.nan)[None] for x in (t, q, v))
+        found[name] = Occurrences(t1, q1, v1)
+    return found
+
+
+def with_knots(
+    system: System, events: Events, occurrences: Any, t: Any, q: Any, v: Any
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The rows of a run with two more at every reset: before it and after it."""
+    times, before, rows = [np.asarray(t)], [np.zeros(len(t))], [[np.asarray(q)], [np.asarray(v)]]
+    for name, event in events:
+        there = occurrences[name]
+        if event.reset is None or not len(there):
+            continue
+        new = jax.vmap(partial(_after, event.reset, system))(jnp.asarray(there.q), jnp.asarray(there.v))
+        for part, values in zip(rows, zip((there.q, there.v), new, strict=True), strict=True):
+            part += [np.asarray(x) for x in values]
+        times += [there.t, there.t]
+        before += [np.full(len(there), -1.0), np.full(len(there), 1.0)]
+    order = np.lexsort((np.concatenate(before), np.concatenate(times)))
+    all_q, all_v = (np.concatenate(part)[order] for part in rows)
+    return np.concatenate(times)[order], all_q, all_v
+
+
+def _after(reset: Any, system: System, q: Any, v: Any) -> Any:
+    q, v = reset(q, v, system.parameters)
+    return q, system.project_velocity(q, v)

@@ -1,0 +1,166 @@
+"""Events along the motion itself: located by the flow, on the host."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+from jax import Array
+from scipy.optimize import brentq
+
+from noslip.engine.backends.numpy_rows import evaluate_anyhow
+from noslip.integrators.solve import Status
+from noslip.run import step as steps
+from noslip.run.events import LOCATED, SLOTS, TINY, Events, crosses
+from noslip.run.one_reference import BLOCK, ReferenceTrajectory
+from noslip.run.pairing import Pairing
+from noslip.run.runner import NOTHING, Happened, Piece, joined
+from noslip.run.step import Row
+from noslip.system import System
+
+
+class WatchingReference(ReferenceTrajectory):
+    """A block of steps at a time; resets begin a new one."""
+
+    def __init__(self, pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float, h: float):
+        super().__init__(pairing, q, v, t, h)
+        self.events, self.last = pairing.events, NOTHING
+        self.values = self._values(self.q + steps.TURN * self.turns, self.v, t)
+
+    def happened(self) -> Happened:
+        return self.last
+
+    def to(self, stop: int, last: int, every: int) -> Piece[Row]:
+        parts: list[Row] = [self._rows([], np.empty((0, self.system.n)), np.empty((0, self.system.n)))]
+        failed, self.last = False, NOTHING
+        while self.step < stop and not failed and not len(self.last.which):
+            rows, failed = self._watched(min((self.step // BLOCK + 1) * BLOCK, last), last, every)
+            parts.append(rows)
+        return Piece(joined(parts), self.step, failed)
+
+    def _values(self, q: np.ndarray, v: np.ndarray, t: float) -> np.ndarray:
+        rows = (np.asarray(x, float)[None] for x in (q, v, t))
+        return evaluate_anyhow(_event_values, self.events, self.system, *rows)[0]
+
+    def _watched(self, end: int, last: int, every: int) -> tuple[Row, bool]:
+        """On to the end of the block, or to the end of a step in which the state was reset, or of the run."""
+        n, offset = self.system.n, steps.TURN * self.turns
+        marks = np.arange(self.step, end + 1)
+        times = self.t0 + marks * self.h
+        here = np.concatenate([self.q, self.v])
+        flown, reached = self.flow(here, times.tolist())
+        states = np.concatenate([here[None], flown[:reached]])
+        q, v = states[:, :n] + offset, states[:, n:]
+        f = evaluate_anyhow(_event_values, self.events, self.system, q, v, times[: len(states)])
+        f[0] = self.values
+        found: list[Any] = []
+        for k in np.flatnonzero(crosses(self.events, f[:-1], f[1:], np).any(axis=1)).tolist():
+            outcome = self._step(states[k], times[k], times[k + 1], f[k], f[k + 1], offset, found)
+            if outcome is not None:
+                return self._cut(int(marks[k]), states[: k + 1], outcome, found, last, every)
+        self.last = _told(found, -1, n)
+        failed = reached < len(marks) - 1
+        self.values = f[-1]
+        return self._commit(marks[: len(states)], states, last, every, failed), failed
+
+    def _step(
+        self,
+        state: np.ndarray,
+        t: float,
+        end: float,
+        fa: np.ndarray,
+        fb: np.ndarray,
+        offset: np.ndarray,
+        found: list[Any],
+    ) -> tuple[int, np.ndarray, float] | None:
+        """The events between t and `end`. None where the run goes on as it was; else which one has ended it,
+        or -1, and the state and the time to go on from."""
+        n, changed = self.system.n, None
+
+        def at(time: float) -> np.ndarray:
+            return self.flow(state, [t, time])[0][0] if time > t else state
+
+        def value(time: float, e: int) -> float:
+            x = at(time)
+            return float(self._values(x[:n] + offset, x[n:], time)[e])
+
+        for _ in range(SLOTS):
+            open_ = np.flatnonzero(crosses(self.events, fa, fb, np))
+            if not len(open_):
+                return changed
+            roots = [(self._root(value, int(e), t, end, fa[e]), int(e)) for e in open_]
+            time, e = min(roots)
+            x, event = at(time), self.events[e][1]
+            q, v = x[:n] + offset, x[n:]
+            found.append((e, time, q, v))
+            if event.terminal:
+                return e, x, time
+            f = self._values(q, v, time)
+            past = np.where(crosses(self.events, fa, f, np), 2 * np.sign(fa) * TINY, f)
+            fa = np.where(np.arange(len(f)) == e, -np.sign(fa) * TINY, past)
+            if event.reset is not None:
+                q, v = (np.asarray(y) for y in event.reset(q, v, self.system.parameters))
+                v = np.asarray(self.system.project_velocity(q, v))
+                state, t = np.concatenate([q - offset, v]), time
+                f, rate = self._values(q, v, t), self._values(q + 1e-8 * self.h * v, v, t)
+                fa = np.where(np.abs(f) <= 10 * LOCATED, np.sign(rate - f) * TINY, f)
+                x = at(end)
+                fb = self._values(x[:n] + offset, x[n:], end)
+                changed = -1, x, end
+        raise ValueError(Status.TOO_MANY_EVENTS.message)
+
+    def _root(self, value: Any, e: int, a: float, b: float, fa: float) -> float:
+        if abs(fa) <= TINY:  # it has just happened: find where it has left zero
+            part = 0.5
+            while np.sign(value(a + part * (b - a), e)) != np.sign(fa) and part > 1e-12:
+                part /= 2
+            a = a + part * (b - a)
+        return float(brentq(value, a, b, (e,), xtol=4e-16 * max(1.0, abs(b)), rtol=1e-15))
+
+    def _cut(
+        self,
+        before: int,
+        states: np.ndarray,
+        outcome: tuple[int, np.ndarray, float],
+        found: list[Any],
+        last: int,
+        every: int,
+    ) -> tuple[Row, bool]:
+        """The rows up to a step that ended otherwise than the flow."""
+        which, x, time = outcome
+        n, marks = self.system.n, np.arange(before - len(states) + 1, before + 1)
+        rows = [self._commit(marks, states, -1, every, False)]
+        self.step = before + 1
+        if which >= 0 or self.step % every == 0 or self.step == last:
+            rows.append(self._rows([self.step], x[None, :n], x[None, n:], np.array([time])))
+        self.q, self.turns = self._wrap(x[:n], self.turns)
+        self.v = x[n:]
+        self.values = self._values(self.q + steps.TURN * self.turns, self.v, time)
+        self.last = _told(found, which, n)
+        return joined(rows), False
+
+    def _commit(self, marks: np.ndarray, states: np.ndarray, last: int, every: int, failed: bool) -> Row:
+        n, self.step = self.system.n, int(marks[-1])
+        due = (marks % every == 0) | (marks == last) | (failed & (marks == self.step))
+        keep = np.flatnonzero(due[1:]) + 1
+        rows = self._rows(marks[keep].tolist(), states[keep, :n], states[keep, n:])
+        if failed and not len(keep):
+            rows = self._rows([self.step], self.q[None], self.v[None])
+        if failed:
+            rows.interval.status[-1], rows.interval.failed_step[-1] = Status.NOT_FINITE, self.step + 1
+        if len(marks) > 1:
+            self.q, self.turns = self._wrap(states[-1][:n], self.turns)
+            self.v = np.asarray(self.system.project_velocity(self.q, states[-1][n:]))
+        return rows
+
+
+def _told(found: list[Any], stopped: int, n: int) -> Happened:
+    if not found:
+        return NOTHING
+    which, t, q, v = (np.array(x) for x in zip(*found, strict=True))
+    return Happened(which, t, q.reshape(-1, n), v.reshape(-1, n), stopped)
+
+
+def _event_values(events: Events, system: System, q: Array, v: Array, t: Array) -> Array:
+    return jax.numpy.stack([event.value(system, q, v, t) for _, event in events])
