@@ -13,9 +13,9 @@ together: the unknowns are those of the base, mu, and the whole increment e = z'
     mu -= W^+ (g(z + e) - g),        W = B B^T + B' B'^T
 
 W is the derivative of g(z') by mu where the base keeps g, for then B' DPhi = B, be it ever so stiff. W^+ is
-the minimum-norm solution: integrals may depend on each other (the gearbox's energy is a sum) or have no
-gradient for a while (an oscillator at rest). Rows of B are normalised at z, noise counts as zero; rows that
-differ by less than 3e-4 count as one, so that the parts of a very stiff system may be kept to less.
+a solution in which dependent integrals have no part of their own: integrals may depend on each other (the
+gearbox's energy is a sum) or have no gradient for a while (an oscillator at rest). Rows of B are normalised
+at z, noise counts as zero.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Projected(BuiltOn):
         e = bracket.joined(z, shift, moved.z, d) + x.mu @ vectors(B)
         defect = (level.integrals(system, bracket, z + e) - state.targets) / state.sizes
         W = start @ vectors(start).T + B @ vectors(B).T
-        mu = level.minimum_norm(W, x.mu, soft(defect, state.levels))
+        mu = level.multipliers(W, x.mu, soft(defect, state.levels))
         return Unknown(new, mu, e + (mu - x.mu) @ vectors(start + B))
 
     def update(self, system: System, state: State, x: Unknown, h: Array) -> State:

@@ -1,4 +1,4 @@
-"""What the symmetric projection needs: state, integrals as functions on D*, and the minimum-norm solve."""
+"""What the symmetric projection needs: state, integrals as functions on D*, the solve for mu."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ from noslip.integrators.families.bracket import EXTRAPOLATION, WILD, OnDStar
 from noslip.integrators.families.bracket_state import PAST, BracketState
 from noslip.integrators.solve import without_derivatives
 from noslip.numerics.discrete_gradients import noise
-from noslip.numerics.linear import spd_solve
 from noslip.numerics.pytrees import pytree, replaced
 from noslip.system import System
 
-DEPENDENT = 1e-7  # eigenvalues of W below this are those of dependent integrals
+DEPENDENT = 1e-10  # pivots of W below this are those of dependent integrals
 
 
 @pytree
@@ -114,11 +113,27 @@ def solved(base: OnDStar) -> Callable[[System, ProjectedState, Array, Array], Ar
     return step
 
 
-def minimum_norm(W: Array, mu: Array, defect: Array) -> Array:
-    """The mu of least norm with W mu = W mu_old - defect, W being positive semidefinite.
-
-    Tikhonov's regularisation, iterated once, so that what is not dependent feels its square only.
-    """
-    right, regular = W @ mu - defect, W + DEPENDENT * jnp.eye(mu.size)
-    once = spd_solve(regular, right)
-    return once + spd_solve(regular, right - W @ once)
+def multipliers(W: Array, mu: Array, defect: Array) -> Array:
+    """A mu' with W mu' = W mu - defect, W being positive semidefinite: by LDL^T, in which the mu' of an
+    integral that depends on those before it is zero. The energy comes first."""
+    k, right = mu.size, W @ mu - defect
+    low: list[list[Array]] = []
+    pivots: list[Array] = []
+    inverses: list[Array] = []
+    y: list[Array] = []
+    for i in range(k):
+        row: list[Array] = []
+        for j in range(i):
+            above = sum((row[s] * low[j][s] * pivots[s] for s in range(j)), jnp.zeros(()))
+            row.append((W[i, j] - above) * inverses[j])
+        pivot = W[i, i] - sum((row[s] ** 2 * pivots[s] for s in range(i)), jnp.zeros(()))
+        free = pivot > DEPENDENT
+        inverses.append(jnp.where(free, 1.0 / jnp.where(free, pivot, 1.0), 0.0))
+        pivots.append(jnp.where(free, pivot, 0.0))
+        low.append(row)
+        y.append(right[i] - sum((row[s] * y[s] for s in range(i)), jnp.zeros(())))
+    found = [y[i] * inverses[i] for i in range(k)]
+    for i in reversed(range(k)):
+        for s in range(i + 1, k):
+            found[i] = found[i] - jnp.where(inverses[i] > 0, low[s][i], 0.0) * found[s]
+    return jnp.stack(found)
