@@ -57,6 +57,7 @@ def end(system, **more):
     return simulate(system, RungeKutta4(), *STATE, step_size=0.1, steps=5, **more)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_new_system_of_the_same_function_runs_with_the_new_value(notebook, change):
     old = notebook["made"]()

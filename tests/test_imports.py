@@ -26,6 +26,7 @@ def told(code: str, **environment: str) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("asked", [{}, {"JAX_ENABLE_X64": "0"}, {"JAX_ENABLE_X64": "1"}], ids=str)
 @pytest.mark.parametrize("first", ["import noslip; import jax", "import jax; import noslip"])
 def test_jax_has_64_bits_whichever_is_imported_first(first: str, asked: dict[str, str]) -> None:

@@ -48,6 +48,7 @@ HIDDEN = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("backend", ["native", "xla"])
 @pytest.mark.parametrize("hidden", HIDDEN)
 def test_a_row_that_is_not_finite_is_a_failure_of_its_step(hidden, backend):
@@ -94,6 +95,7 @@ def stiff(q, v, p):
 STIFF = System(stiff, one_forms=flat, coordinates=XYZ, parameters={"k": 1e8})
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("backend", ["native", "xla"])
 @pytest.mark.parametrize("method", [SemiImplicitDLA(), LobattoSpark(), RungeKutta4()], ids=repr)
 def test_a_run_that_blows_up_ends_when_its_energy_has_left_its_scale(method, backend):

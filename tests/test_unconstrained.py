@@ -143,6 +143,7 @@ def test_every_method_has_its_order_on_both_backends(method, backend):
     order_is_as_promised(method, backend)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("method", [DiscreteGradient(), EnergyCollocation(3)], ids=repr)
 def test_the_energy_of_a_double_pendulum_is_kept(method):
     system, q, v = double_pendulum()
@@ -165,6 +166,7 @@ def test_projection_keeps_a_first_integral():
     assert np.max(np.abs(energy_error(run))) < 1e-13
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("method", [DiscreteGradient(), SemiImplicitDLA(), GeneratingFunction()], ids=repr)
 def test_self_adjoint_methods_go_back_the_way_they_came(method):
     system, q, v = double_pendulum()

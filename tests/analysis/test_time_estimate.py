@@ -33,6 +33,7 @@ def test_the_particle_of_the_paper():
     assert np.all(np.abs(found) <= 1.01 * time_errors(system, method, run).a_priori)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("rule", "order"), [("trapezoid", 2), ("simpson", 4)])
 def test_it_follows_the_rule_that_the_method_uses(rule, order):
     """With m = 2 and a mass matrix that varies; the estimate is as good as its own order."""

@@ -82,6 +82,7 @@ def pages(site: Path) -> dict[Path, Page]:
     return {path: Page(path.read_text()) for path in sorted(site.rglob("*.html")) if path.name != "404.html"}
 
 
+@pytest.mark.slow
 def test_links_lead_somewhere_and_pictures_exist(site: Path) -> None:
     missing = []
     for path, page in pages(site).items():

@@ -46,6 +46,7 @@ def test_expressions_equal_the_function(rich):
     assert_allclose(out[3:], rich.acceleration(q, v, 0.9), rtol=1e-13)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", systems.discover())
 def test_heyoka_runs_every_system_of_the_catalogue(name):
     system, (q, v) = systems.find(name).system(), systems.find(name).typical_state()

@@ -185,6 +185,7 @@ def of_the_midpoint():
     return system, split, discretize(split, H, RhoBeta(0.5)), q, v
 
 
+@pytest.mark.slow
 def test_l_d_and_c_of_a_finite_difference_map():
     """phi o rho vanishes on the pairs, and with its multipliers (3.2) is the discrete principle JS (59)."""
     system, split, discrete, q, v = of_the_midpoint()

@@ -102,6 +102,7 @@ def test_the_discrete_momentum_map_is_kept_where_l_d_is_invariant():
 
 
 # ---- LMS section 1.2: the exact S^h without constraints -------------------------------------------------
+@pytest.mark.slow
 def test_proposition_1_2_the_action_generates_the_canonical_flow():
     system, q, v = double_pendulum()
     end = generating.arc(system, q, v, H)
@@ -121,6 +122,7 @@ def test_56_the_midpoint_rule_approximates_the_action_to_third_order():
     assert np.log2(errors[1] / errors[2]) == pytest.approx(3, abs=0.1)
 
 
+@pytest.mark.slow
 def test_theorem_1_1_stationary_sums_of_s_h_are_s_of_the_whole_time():
     system, q, v = double_pendulum()
     end = generating.arc(system, q, v, 3 * H)

@@ -43,6 +43,7 @@ def uncharged():
     return dataclasses.replace(system, lagrangian=lagrangian), q, v
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("isometric", [False, True])
 @pytest.mark.parametrize("make", [frameless.bent_blade, uncharged, frameless.ball_in_quaternions])
 def test_all_is_as_in_cfhms_bracket_with_the_frame_that_was_eliminated(make, isometric):
@@ -78,6 +79,7 @@ def test_all_is_as_in_cfhms_bracket_with_the_frame_that_was_eliminated(make, iso
         assert_allclose(jnp.concatenate([found[:n], B.T @ found[n:]]), k, atol=2e-14)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("form", [FreeBracket, PolarBracket])
 @pytest.mark.parametrize("make", MAKERS)
 def test_pi_grad_h_is_the_motion_and_pi_is_skew(make, form):
@@ -99,6 +101,7 @@ def test_pi_grad_h_is_the_motion_and_pi_is_skew(make, form):
     assert_allclose(one @ point.apply(one), 0, atol=1e-14)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("form", [FreeBracket, PolarBracket])
 @pytest.mark.parametrize("make", MAKERS)
 def test_in_the_middle_the_short_formulas_are_the_long_ones(make, form):
@@ -156,6 +159,7 @@ def test_the_oblique_solve_does_not_see_the_choice_of_one_forms():
             assert_allclose((N.T if transposed else N) @ x, [0.3, -0.8], atol=1e-14)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("r", [1, 2, 3, 4])
 def test_the_inverse_root_and_its_derivative(r):
     rng = np.random.default_rng(r)

@@ -60,6 +60,7 @@ ALL = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ALL)
 def test_it_is_a_group(name):
     assert max(groups.axiom_defects(ALL[name]).values()) < 1e-15
@@ -206,6 +207,7 @@ def test_a_disk_on_an_incline_is_chaplygin_with_fibre_y_phi():
     assert_allclose(made.omega(case.q0[made.reduced.base_index]), [0, -np.tan(q[0, 2])], atol=1e-14)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("method", [ReducedDLA(group=DOWN), HamiltonizedDEL(group=DOWN)], ids=repr)
 def test_the_methods_on_that_fibre(method, tmp_path):
     """Against the closed form, at order 2; a saved run knows its group."""

@@ -38,6 +38,7 @@ FOUND = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", FOUND)
 def test_f_is_found_from_metric_and_curvature_alone(name):
     """Not the catalogue's own multiplier, which is taken away; up to a constant factor."""
@@ -232,6 +233,7 @@ def test_the_found_multiplier_along_a_long_way():
     assert_allclose(math.exp(end), 26**-0.5, rtol=1e-10)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("width", [1.0, 0.02])
 def test_a_zero_of_the_multiplier_is_told_from_a_minimum(width):
     """cos(phi) vanishes at pi/2; (1 + A^2)^(-1/2) with A = 10 / (1 + (x / width)^2) falls to a tenth."""

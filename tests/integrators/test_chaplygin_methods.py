@@ -230,6 +230,7 @@ def _plain(parameters, *names):
 
 
 # ---- the discrete forces ------------------------------------------------------------------------------
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "epsilon"), [("sinusoidal_particle", 0.3), ("rolling_disk", 0.3), ("chaplygin_sleigh", 0.2)]
 )
@@ -296,6 +297,7 @@ def steep_particle(c, given):
     )
 
 
+@pytest.mark.slow
 def test_a_steep_multiplier_has_no_zero_and_is_found_to_round_off():
     """The first step goes over forty times the width of f, which was said to vanish there."""
     q0, v0 = np.array([0.05, 0.0, 0.0]), np.array([1.0, 1.0, -1.0])

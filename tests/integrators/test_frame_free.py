@@ -161,6 +161,7 @@ def test_the_choice_of_one_forms_does_not_matter():
         assert_allclose(runs[0].q, runs[1].q, atol=2e-14)
 
 
+@pytest.mark.slow
 def test_differences_of_a_frame_are_of_second_order_in_any_unit_of_time():
     """CFHM remark 3.5 took the time step for a length: with time in hundredths the order was gone."""
     system, q, v = frameless.bent_blade()

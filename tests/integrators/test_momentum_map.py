@@ -55,6 +55,7 @@ def test_only_the_methods_that_say_so_keep_it(variant):
     assert max(sizes) <= claims.HELD if promised else max(sizes) >= claims.BROKEN
 
 
+@pytest.mark.slow
 def test_it_is_12_and_the_integral_of_the_motion():
     """D2 L_d . xi from the discrete Lagrangian (32) itself, and f (1 + x^2) ydot, FBO section 5.1."""
     case, method, h = CASES["two_rails"], HamiltonizedDEL(epsilon=0.2), claims.STEP

@@ -115,6 +115,7 @@ def test_reversibility_is_that_of_the_whole_state():
 
 
 # ---- words --------------------------------------------------------------------------------------------
+@pytest.mark.thorough
 @pytest.mark.parametrize("word", VOCABULARY)
 def test_every_word_can_fail_on_three_systems(word):
     made = [claims.perturbed_case(systems.find(name)) for name in claims.CAN_FAIL[word]]

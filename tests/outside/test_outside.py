@@ -79,6 +79,7 @@ def test_both_keep_what_they_promise(folder: Path) -> None:
     assert python(folder, "check.py") == "both keep what they promise\n"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("optimised", [(), ("-O",)], ids=["plain", "with -O"])
 def test_a_claim_that_is_too_proud_is_refuted_as_the_page_says(
     folder: Path, optimised: tuple[str, ...]
@@ -104,6 +105,7 @@ def test_it_runs_on_the_command_line_and_again_from_its_file(folder: Path) -> No
     assert "Trapezoid" in (folder / "bead.html").read_text()
 
 
+@pytest.mark.slow
 def test_it_stands_on_the_scoreboard(folder: Path) -> None:
     table = noslip(folder, "scoreboard", "--system", SYSTEM, "-i", METHOD, "--steps", "200")
     row = next(line for line in table.splitlines() if "Trapezoid()" in line)
@@ -111,6 +113,7 @@ def test_it_stands_on_the_scoreboard(folder: Path) -> None:
     assert abs(order - 2) < 0.15
 
 
+@pytest.mark.slow
 def test_work_and_precision(folder: Path) -> None:
     table = python(folder, "compare.py")
     for name in ("Trapezoid()", "SemiImplicitDLA()"):

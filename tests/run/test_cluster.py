@@ -36,6 +36,7 @@ def assert_same(a: Ensemble, b: Ensemble) -> None:
         assert first[name].values.tobytes() == second[name].values.tobytes(), name
 
 
+@pytest.mark.slow
 def test_a_worker_killed_in_mid_run_loses_and_repeats_nothing(tmp_path):
     pytest.importorskip("zarr")
     distributed = pytest.importorskip("distributed")

@@ -145,6 +145,7 @@ def _killed_and_resumed(tmp_path: Path, moments: list[float]) -> None:
     assert_same(Ensemble.open(where), run(**how))
 
 
+@pytest.mark.slow
 def test_killed_twice_and_resumed_gives_the_same_bits(tmp_path):
     _killed_and_resumed(tmp_path, [0.1, 0.4])
 

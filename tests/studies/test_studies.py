@@ -57,6 +57,7 @@ HEAVY = {
 NAMES = [pytest.param(n, marks=pytest.mark.slow) if n in HEAVY else n for n in studies.names()]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", NAMES)
 def test_the_quick_form_gives_the_stored_numbers(name: str) -> None:
     stored = json.loads(STORED.read_text())[name]
@@ -231,6 +232,7 @@ def test_the_command_lists_runs_and_refuses(tmp_path: Path) -> None:
     assert (code, text.endswith("must be a folder, but it is a file\n")) == (2, True)
 
 
+@pytest.mark.slow
 def test_an_interrupted_study_says_which_and_what_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -37,6 +37,7 @@ def disk_with(term: sp.Expr) -> symbolic.SymbolicSystem:
     return symbolic.system(lagrangian, [x, y, theta, psi], rolling, values, fibre=[x, y], angles=[theta, psi])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", GYROSCOPIC)
 def test_both_halves_agree_on_terms_linear_in_the_velocities(name: str) -> None:
     """In symbols, in numbers, and by the motion: the equations of Lc are the reduced ones just if so."""

@@ -10,6 +10,7 @@ from noslip.systems._closed_forms import driven_turn, hyperbolic_glide
 mpmath.mp.dps = 30
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("rate", [0.0, 1e-12, -1e-6, 1e-3, 0.4999, -0.5001, 3.0])
 def test_driven_turn(rate: float) -> None:
     t, angle, speed, slope = 2.0, 0.7, -0.4, 0.9
