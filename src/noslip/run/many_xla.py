@@ -13,6 +13,7 @@ from jax import Array, lax
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from noslip.integrators.solve import Status
+from noslip.numerics.forks import require_xla
 from noslip.run.member import Member, MemberInputs, MemberRow, MemberState
 from noslip.run.programs import Fixed, Initial
 
@@ -27,6 +28,7 @@ class XlaMembers:
     grain = 1
 
     def __init__(self, member: Member, inputs: MemberInputs):
+        require_xla()
         leaves, structure = jax.tree.flatten(inputs.fixed)
         self.members, self.axes, self.mesh = inputs.members, inputs.axes, _mesh()
         everywhere = NamedSharding(self.mesh, SHARED)

@@ -11,6 +11,7 @@ from jax import Array, lax
 
 from noslip.integrators.base import Integrator
 from noslip.integrators.solve import Status, without_derivatives
+from noslip.numerics.forks import require_xla
 from noslip.run.pairing import Pairing
 from noslip.run.runner import Piece, joined
 from noslip.run.step import Carry, Row, first_state, row_of, save, step, strong
@@ -66,6 +67,7 @@ class XlaTrajectory:
     join = staticmethod(joined)
 
     def __init__(self, pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float, h: float):
+        require_xla()
         self.system, self.integrator, self.h = pairing.system, pairing.integrator, np.float64(h)
         self.carry, first = start(self.system, self.integrator, q, v, np.float64(t), self.h)
         self.first = jax.tree.map(lambda x: np.array(x)[None], first)
