@@ -9,11 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from noslip.errors import Interrupted, SolveFailed, stopped
+from noslip.errors import Interrupted, SolveFailed, shown, stopped
 from noslip.integrators.base import Integrator
 from noslip.integrators.solve import Status
 from noslip.numerics.tracing import is_traced
-from noslip.run.arguments import as_floats, check_members, check_run, refuse_inadmissible, whole, whole_steps
+from noslip.run.arguments import (
+    as_floats,
+    check_manner,
+    check_members,
+    check_run,
+    refuse_inadmissible,
+    whole,
+    whole_steps,
+)
 from noslip.run.choose import on_cpu
 from noslip.run.events import Event, bounded, checked
 from noslip.run.member import MemberGroup
@@ -173,11 +181,14 @@ def ensemble(
     processes of jax.distributed share them by themselves.
     """
     if not isinstance(system, System):
-        raise TypeError(f"`system` must be a System, but {system!r} was provided")
+        raise TypeError(f"`system` must be a System, but {shown(system)} was provided")
+    check_manner(progress, throw, store)
     if is_traced(system, q0s, v0s, step_size, t0, parameters):
         raise ValueError("ensemble cannot run traced arguments (grad, jit, vmap); use jax.vmap of simulate")
     if not isinstance(parameters, Mapping | None):
-        raise TypeError(f"`parameters` must be a mapping of names to values, but {parameters!r} was provided")
+        raise TypeError(
+            f"`parameters` must be a mapping of names to values, but {shown(parameters)} was provided"
+        )
     h, start = (as_floats(name, x, (), False) for name, x in (("step_size", step_size), ("t0", t0)))
     threads = None if threads is None else whole("threads", threads, 1)
     group, shared = check_members(system, q0s, v0s, parameters or {})

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import sys
+import traceback
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 
@@ -43,10 +46,30 @@ class NotHamiltonizable(ValueError):
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
     """One sentence for a name that does not exist, with the nearest one that does."""
-    known = sorted(known)
+    known, name = sorted(known), name if isinstance(name, str) else shown(name)
     near = difflib.get_close_matches(name, known, n=1)
     hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known) or 'none'}."
     return f"unknown {kind} '{name}'; {hint}"
+
+
+def shown(value: object) -> str:
+    """What was provided, in one line that is not too long."""
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # a number of too many digits, say, or an object of the user
+        text = f"something of type {type(value).__name__}"
+    return text if len(text) <= 100 else f"{text[:80]}... ({type(value).__name__})"
+
+
+def users_line(error: BaseException) -> str:
+    """Where in code that is not installed an error came up: ", in FILE, line N: TEXT"; or nothing."""
+    own = str(Path(__file__).parent)
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        installed = "site-packages" in frame.filename or frame.filename.startswith((own, "<frozen"))
+        if not installed and not frame.filename.startswith(sys.base_prefix):
+            text = f": {frame.line}" if frame.line else ""
+            return f", in {frame.filename}, line {frame.lineno}{text}"
+    return ""
 
 
 def first_line(error: BaseException) -> str:

@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from noslip.errors import shown
+
 try:
     import fcntl
 except ImportError:  # not on Windows, where an open file can be neither renamed nor removed
@@ -126,6 +128,18 @@ def _held(handle: int, wait: bool = True) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
+
+
+def as_path(name: str, value: object) -> Path:
+    """What can be the name of a file or folder, or a sentence."""
+    if not isinstance(value, str | os.PathLike) or "\0" in str(value):
+        raise TypeError(f"`{name}` must be the name of a file or folder, but {shown(value)} was provided")
+    try:
+        os.lstat(value)
+    except OSError as error:
+        if error.errno in (errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL):
+            raise ValueError(f"`{name}` cannot be {shown(str(value))}: {error.strerror}") from None
+    return Path(value)
 
 
 def beside(path: Path) -> Path:

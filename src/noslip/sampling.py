@@ -29,6 +29,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from noslip.errors import shown
 from noslip.run.arguments import as_floats, whole
 from noslip.run.choose import on_cpu
 from noslip.system import System
@@ -65,7 +66,10 @@ class Ball:
     radius: Any
 
     def checked(self, n: int) -> Ball:
-        centre, radius = as_floats("centre", self.centre, (n,), False), float(self.radius)
+        centre, radius = (
+            as_floats("centre", self.centre, (n,), False),
+            float(as_floats("radius", self.radius, (), False)),
+        )
         if not (np.all(np.isfinite(centre)) and np.isfinite(radius) and radius > 0):
             raise ValueError(f"a ball must be finite, but {centre} and radius {radius!r} were provided")
         return Ball(centre, radius)
@@ -87,9 +91,10 @@ def on_constraint(
 ) -> tuple[np.ndarray, np.ndarray]:
     """States (q0s, v0s), q uniform in the region, v normal on D_q: T has the mean temperature k / 2."""
     numbers, region, key = _checked(system, members, region, seed)
-    if not (np.isfinite(temperature) and temperature >= 0):
-        raise ValueError(f"`temperature` must be a number >= 0, but {temperature!r} was provided")
-    scale = jnp.asarray(float(temperature))
+    temperature = float(as_floats("temperature", temperature, (), False))
+    if not 0 <= temperature < np.inf:
+        raise ValueError(f"`temperature` must be a number >= 0, but {shown(temperature)} was provided")
+    scale = jnp.asarray(temperature)
     with on_cpu():
         return _in_blocks(lambda numbers: _normal_states(system, region, key, scale, numbers), numbers)
 
@@ -100,11 +105,11 @@ def on_energy_shell(
     """States (q0s, v0s) of that energy; the region must hold all positions that matter, or it truncates."""
     numbers, region, key = _checked(system, members, region, seed)
     if not np.isfinite(energy):
-        raise ValueError(f"`energy` must be finite, but {energy!r} was provided")
+        raise ValueError(f"`energy` must be finite, but {shown(energy)} was provided")
     free = system.n - system.m
     if free < 2:
         raise ValueError(f"an energy shell needs two free velocities or more, but this system has {free}")
-    level = jnp.asarray(float(energy))
+    level = jnp.asarray(as_floats("energy", energy, (), False))
     with on_cpu():
         bound = _largest_density(system, region, jax.random.fold_in(key, 0), level)
         draws = jax.random.fold_in(key, 1)
@@ -116,15 +121,15 @@ def _checked(
     system: System, members: int | range, region: Region, seed: int
 ) -> tuple[np.ndarray, Any, Array]:
     if not isinstance(system, System):
-        raise TypeError(f"`system` must be a System, but {system!r} was provided")
+        raise TypeError(f"`system` must be a System, but {shown(system)} was provided")
     if system.kind == "nonlinear":
         raise ValueError("sampling needs linear or affine constraints, but these are nonlinear")
     if not isinstance(region, Region):
-        raise TypeError(f"`region` must be a Box or a Ball, but {region!r} was provided")
+        raise TypeError(f"`region` must be a Box or a Ball, but {shown(region)} was provided")
     numbers = members if isinstance(members, range) else range(whole("members", members, 1))
     if len(numbers) == 0 or numbers.step != 1 or numbers.start < 0:
         raise ValueError(
-            f"`members` must be a number or a range from a >= 0 up, but {members!r} was provided"
+            f"`members` must be a number or a range from a >= 0 up, but {shown(members)} was provided"
         )
     return np.asarray(numbers), region.checked(system.n), jax.random.key(whole("seed", seed, 0))
 

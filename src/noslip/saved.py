@@ -17,7 +17,7 @@ import numpy as np
 
 from noslip import integrators, systems
 from noslip.errors import Damaged
-from noslip.files import sealed
+from noslip.files import as_path, sealed
 from noslip.integrators.base import Integrator
 from noslip.names import in_a_file
 from noslip.run.arguments import BACKENDS
@@ -118,7 +118,7 @@ def rerun(
 def verify(path: str | Path) -> Verified:
     """Look at every byte of a saved run, a run on disk or an ensemble on disk; what is damaged or missing is
     named in `damaged`."""
-    where = Path(path)
+    where = as_path("path", path)
     if where.is_dir():
         require_zarr()
         if not (where / "zarr.json").is_file():

@@ -12,11 +12,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noslip.errors import SolveFailed, stopped
+from noslip.errors import SolveFailed, shown, stopped
 from noslip.integrators.base import Integrator
 from noslip.numerics.tracing import has_tracers, is_traced
 from noslip.run.along import conserves_energy, up_to_a_broken_condition
-from noslip.run.arguments import as_floats, check_run, parallel_at, whole, whole_steps
+from noslip.run.arguments import as_floats, check_manner, check_run, parallel_at, whole, whole_steps
 from noslip.run.at_times import refuse_after, rows_at, save_times
 from noslip.run.choose import on_cpu, trajectory_runner
 from noslip.run.drive import all_rows, steps_until
@@ -69,7 +69,10 @@ def simulate(
     arrays from the disk when they are indexed.
     """
     if not isinstance(system, System):
-        raise TypeError(f"`system` must be a System, but {system!r} was provided")
+        raise TypeError(f"`system` must be a System, but {shown(system)} was provided")
+    check_manner(progress, throw, store)
+    if not isinstance(parameters, Mapping | None):
+        raise TypeError(f"`parameters` must be a mapping of names, but {shown(parameters)} was provided")
     if parameters is not None:
         system = system.with_parameters(parameters)
     traced = is_traced(system.parameters, q0, v0, step_size, t0)
@@ -85,7 +88,8 @@ def simulate(
             raise ValueError(
                 "`steps` must be given instead of `t_end` when a method with its own time is traced"
             )
-        steps, t_end = _steps_until(system, integrator, q, v, float(t), float(h), float(t_end), backend), None
+        end = float(as_floats("t_end", t_end, (), False))
+        steps, t_end = _steps_until(system, integrator, q, v, float(t), float(h), end, backend), None
     watched = checked(system, events)
     if watched and times is not None:
         raise ValueError("`save_at` and `events` cannot both be given; run.at has states between the rows")
@@ -195,7 +199,7 @@ def _steps_until(
     with on_cpu():
         pairing = check_run(system, integrator, q, v, t, h, backend)
         if not t_end >= t:
-            raise ValueError(f"`t_end` must be a time after t0 = {t:g}, but {t_end!r} was provided")
+            raise ValueError(f"`t_end` must be a time after t0 = {t:g}, but {shown(t_end)} was provided")
         return steps_until(trajectory_runner(pairing, q, v, t, h, backend), t, t_end)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from noslip.errors import Damaged, first_line
-from noslip.files import replacing, require_plain, require_writable, seal, sealed
+from noslip.files import as_path, replacing, require_plain, require_writable, seal, sealed
 from noslip.markdown import html_table
 from noslip.numerics.tracing import is_traced
 from noslip.run.arguments import times_within
@@ -194,7 +194,7 @@ class Trajectory:
         """Write NetCDF. The file appears complete or not at all; every variable has HDF5's checksum, and the
         file ends in one of its own."""
         _require_engine()
-        path = Path(path)
+        path = as_path("path", path)
         if path.is_dir() or not path.name:
             raise IsADirectoryError(f"cannot save to '{path}': it is a folder, not a file")
         require_plain(path)
@@ -237,7 +237,8 @@ _ARRAYS = (
 def load(path: str | Path) -> Trajectory:
     """Read a run that `Trajectory.save` wrote; it equals the one that was saved. A folder is opened as by
     `Trajectory.open`."""
-    if Path(path).is_dir():
+    path = as_path("path", path)
+    if path.is_dir():
         return Trajectory.open(path)
     if not Path(path).is_file():
         raise FileNotFoundError(f"there is no file '{path}'")

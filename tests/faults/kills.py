@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import zarr  # noqa: F401  once for all children: an interrupted import is another story
 
 from noslip import Ensemble, Trajectory, ensemble, simulate
 from noslip.files import DISK_FAILS
@@ -199,11 +200,13 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--others", type=int, default=20)
     parser.add_argument("--steps", type=int, default=20_000_000)
-    parser.add_argument("--members-steps", type=int, default=4_000_000)
+    parser.add_argument("--members-steps", type=int, default=20_000_000)
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
     bad = 0
     for kind, steps in (("trajectory", asked.steps), ("ensemble", asked.members_steps)):
+        if not steps:
+            continue
         began = time.perf_counter()
         seen, wrong = trial(kind, steps, asked.kills, asked.others, asked.seed)
         fine = {"SIGKILL", *ENDINGS, "at last done", "leftovers"}

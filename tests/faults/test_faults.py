@@ -19,6 +19,8 @@ from noslip.systems import gearbox
 pytest.importorskip("zarr")
 sys.path.insert(0, str(Path(__file__).parent))
 
+import bad_calls
+import bad_commands
 import flips
 import kills
 
@@ -165,3 +167,18 @@ def test_an_ensemble_tells_of_a_lost_chunk_and_shows_what_has_not_run(tmp_path):
     (tmp_path / "a.zarr" / "resume" / "checkpoint" / "c" / "0" / "0").unlink()
     with pytest.raises(ValueError, match="it has lost its file 'resume/checkpoint/c/0/0'"):
         ensemble(gearbox.system(), SemiImplicitDLA(), *state, **how, store=tmp_path / "a.zarr", chunk=2)
+
+
+def test_bad_arguments_get_a_sentence(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    seen = bad_calls.bad_calls(60, 11, tmp_path)
+    assert not seen["broken"]
+    assert seen["refused"] > 30
+
+
+def test_bad_commands_get_a_sentence_and_a_code(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    bad_commands.prepare(tmp_path)
+    seen = bad_commands.bad_commands(20, 11, tmp_path, 0)
+    assert not seen["broken"]
+    assert seen["refused"] > 10

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from noslip.trajectory import Trajectory
 
 STORE = ".zarr"
+KINDS = (".html", ".htm", ".gif", ".mp4")  # that say by themselves what they are
 PICTURES = (".png", ".pdf", ".svg")
 
 
@@ -26,6 +27,8 @@ def check_targets(output: Path | None, plot: Path | None) -> None:
         if not output.exists():
             require_writable(output)
         output = None
+    if output is not None and output.suffix not in KINDS:
+        _refuse_other_files(output)
     for option, path in (("-o", output), ("--plot", plot)):
         if path is not None and (path.is_dir() or not path.parent.is_dir()):
             what = (
@@ -45,6 +48,14 @@ def check_targets(output: Path | None, plot: Path | None) -> None:
         from noslip.plots.trajectory import require_matplotlib
 
         require_matplotlib()
+
+
+def _refuse_other_files(path: Path) -> None:
+    """Refuse to put a run in the place of what is none, say of a script."""
+    if path.is_file() and not path.is_symlink() and path.stat().st_size:
+        with path.open("rb") as file:
+            if file.read(4) != b"\x89HDF":
+                raise ValueError(f"`-o {path}` must be a new file or a NetCDF file, but it is something else")
 
 
 def refuse_input(output: Path | None, file: Path) -> None:

@@ -10,7 +10,7 @@ import pkgutil
 from typing import TYPE_CHECKING
 
 from noslip import names as _names
-from noslip.errors import unknown_name
+from noslip.errors import shown, unknown_name
 from noslip.integrators._texts import is_method, make, parse, spelled, with_options, word_of
 from noslip.integrators.base import Integrator
 
@@ -66,6 +66,8 @@ def discover() -> dict[str, type[Integrator]]:
 def find(name: str) -> type[Integrator]:
     """The integrator class of that name, here or in an installed package, or `file.py:Class`. A file is
     run: give this only words that the user wrote."""
+    if not isinstance(name, str):
+        raise TypeError(f"an integrator must be named by a text, but {shown(name)} was provided")
     if _names.in_a_file(name):
         return is_method(name, _names.attribute(name, "integrator", Integrator)[1])
     if (found := _own(name)) is not None:

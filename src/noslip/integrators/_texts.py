@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, get_type_hints
 
 from noslip import names, texts
-from noslip.errors import first_line, unknown_name
+from noslip.errors import first_line, shown, unknown_name
 from noslip.integrators.base import Integrator
 
 Find = Callable[[str], type[Integrator]]
@@ -39,7 +39,7 @@ def parse(text: str, find: Find | None = None) -> Integrator:
 
         find = usual
     if not isinstance(text, str):
-        raise TypeError(f"an integrator must be written as a text, but {text!r} was provided")
+        raise TypeError(f"an integrator must be written as a text, but {shown(text)} was provided")
     files: list[str] = []
 
     def mark(found: re.Match[str]) -> str:
@@ -108,7 +108,9 @@ def built(cls: type[Integrator], unnamed: tuple[Any, ...], named: Mapping[str, A
             raise ValueError(unknown_name(f"option of {cls.__name__}", name, known))
     for name, value in {**dict(zip(known, unnamed, strict=False)), **named}.items():
         if _is_integrator(hints[name]) and not isinstance(value, Integrator):
-            raise ValueError(f"`{name}` of {cls.__name__} must be an integrator, but {value!r} was provided")
+            raise ValueError(
+                f"`{name}` of {cls.__name__} must be an integrator, but {shown(value)} was provided"
+            )
     try:
         return cls(*unnamed, **named)
     except ValueError:
@@ -126,6 +128,10 @@ def make(text: str, options: Mapping[str, Any] | None = None) -> Integrator:
     """The method of a name or text, with options by name; texts become values of the fields' types."""
     from noslip.integrators import find
 
+    if not isinstance(text, str):
+        raise TypeError(f"an integrator must be written as a text, but {shown(text)} was provided")
+    if not isinstance(options, Mapping | None):
+        raise TypeError(f"`options` must be a mapping of names, but {shown(options)} was provided")
     if "(" not in text:
         return with_options(find(text), options or {}, find)
     method = parse(text, find)

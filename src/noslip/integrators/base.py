@@ -20,6 +20,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from noslip.errors import shown
+from noslip.integrators._fields import check_first, refuse_other_kinds
 from noslip.integrators.solve import Solve, explicit_step, iterate, solve
 from noslip.numerics.pytrees import pytree, replaced
 from noslip.numerics.sums import Sum
@@ -90,6 +92,13 @@ class CanonicalChart(Protocol):
 
 class Integrator:
     """Base of all methods. Subclasses are frozen dataclasses: equal fields mean equal methods."""
+
+    def __init_subclass__(cls) -> None:
+        if "__post_init__" in vars(cls):
+            cls.__post_init__ = check_first(cls.__post_init__)  # type: ignore[method-assign]
+
+    def __post_init__(self) -> None:
+        refuse_other_kinds(self)
 
     # ---- what a method claims -----------------------------------------------------------------------
     @property
@@ -304,11 +313,11 @@ def inside(t: Array, h: Array, c: Any) -> Array:
 def require_interval(name: str, value: float, low: float, high: float) -> None:
     """Refuse a parameter outside its interval."""
     if not low <= value <= high:
-        raise ValueError(f"`{name}` must be in [{low:g}, {high:g}], but {value!r} was provided")
+        raise ValueError(f"`{name}` must be in [{low:g}, {high:g}], but {shown(value)} was provided")
 
 
 def require_one_of(name: str, value: object, choices: tuple[object, ...]) -> None:
     """Refuse a parameter that is not among its choices."""
     if value not in choices:
         listed = ", ".join(repr(choice) for choice in choices)
-        raise ValueError(f"`{name}` must be one of {listed}, but {value!r} was provided")
+        raise ValueError(f"`{name}` must be one of {listed}, but {shown(value)} was provided")

@@ -14,7 +14,7 @@ import numpy as np
 
 from noslip.analysis.thinning import thinned
 from noslip.files import replacing
-from noslip.plots.trajectory import COLOURS, plane, require_matplotlib
+from noslip.plots.trajectory import COLOURS, as_written, plane, require_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.animation import AbstractMovieWriter
@@ -85,9 +85,10 @@ def _film(
     ax.set_xlim(middle[0] - half[0], middle[0] + half[0])
     ax.set_ylim(middle[1] - half[1], middle[1] + half[1])
     names = run.info.coordinates
-    ax.set_xlabel(names[axes[0]])
-    ax.set_ylabel(names[axes[1]])
-    ax.set_title(", ".join(filter(None, (run.info.source, run.info.integrator))), loc="left", fontsize=10)
+    ax.set_xlabel(as_written(names[axes[0]]))
+    ax.set_ylabel(as_written(names[axes[1]]))
+    title = as_written(", ".join(filter(None, (run.info.source, run.info.integrator))))
+    ax.set_title(title, loc="left", fontsize=10)
     clock = ax.text(0.99, 1.01, "", transform=ax.transAxes, ha="right", va="bottom", fontsize=9)
     (trail,) = ax.plot([], [], color=COLOURS[0], linewidth=1.2)
     (point,) = ax.plot([], [], "o", color=COLOURS[1], markersize=4 if bodies[0] else 7)

@@ -10,6 +10,7 @@ import numpy as np
 from noslip.analysis.order import MeasuredOrder
 from noslip.analysis.thinning import thinned
 from noslip.plots.panels import Curve, Panel, draw
+from noslip.plots.trajectory import as_written
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,7 +34,8 @@ def plot_phase_portrait(runs: Trajectory | Mapping[str, Trajectory]) -> Figure:
         turning = name in first.angles
         curves = tuple(Curve(label, *_portrait(run, k, turning)) for label, run in given.items())
         unit = " (angle, rad)" if turning else ""
-        panels.append(Panel(name, name + unit, f"rate of {name}", curves))
+        said = as_written(name)
+        panels.append(Panel(said, said + unit, f"rate of {said}", curves))
     return draw(panels)
 
 

@@ -60,8 +60,19 @@ def compare_runs(runs: Mapping[str, Trajectory], *, path_times: tuple[float, flo
     else:
         _draw_all_multipliers(last, runs)
     lines = energy.get_lines()[: len(runs)]
-    figure.legend(lines, list(runs), loc="outside upper center", ncols=min(4, len(runs)), frameon=False)
+    figure.legend(
+        lines,
+        [as_written(label) for label in runs],
+        loc="outside upper center",
+        ncols=min(4, len(runs)),
+        frameon=False,
+    )
     return figure
+
+
+def as_written(name: str) -> str:
+    """A name of the user for matplotlib, which takes dollars for mathematics."""
+    return name.replace("$", r"\$")
 
 
 def require_matplotlib() -> None:
@@ -92,8 +103,8 @@ def _draw_path(ax: Axes, runs: Mapping[str, Trajectory], times: tuple[float, flo
         ax.plot(first.q[0, i], first.q[0, j], "o", color="black", markersize=5)
         notes.append("dot: start")
     names, angles = first.info.coordinates, first.info.angles
-    ax.set_xlabel(names[i] + (" (angle, rad)" if names[i] in angles else ""))
-    ax.set_ylabel(names[j] + (" (angle, rad)" if names[j] in angles else ""))
+    ax.set_xlabel(as_written(names[i]) + (" (angle, rad)" if names[i] in angles else ""))
+    ax.set_ylabel(as_written(names[j]) + (" (angle, rad)" if names[j] in angles else ""))
     if not {names[i], names[j]} & set(angles):
         if _comparable(spans, i, j):
             ax.set_aspect("equal", adjustable="datalim")
@@ -135,7 +146,9 @@ def _draw_first_integrals(ax: Axes, runs: Mapping[str, Trajectory]) -> None:
     for k, (label, run) in enumerate(runs.items()):
         worst = np.max([np.abs(error) for error in first_integral_errors(run).values()], axis=0)
         _error_line(ax, *_since_start(run.t, worst), label, k)
-    _finish_errors(ax, "largest relative change", "first integrals" if len(names) > 1 else names[0])
+    _finish_errors(
+        ax, "largest relative change", "first integrals" if len(names) > 1 else as_written(names[0])
+    )
 
 
 def _draw_multipliers(ax: Axes, run: Trajectory) -> None:
@@ -231,7 +244,7 @@ def _figure(title: str | None) -> tuple[Figure, list[Axes]]:
         ax.grid(True, color="0.9", linewidth=0.6)
         ax.set_axisbelow(True)
     if title:
-        figure.suptitle(title, fontsize=11)
+        figure.suptitle(as_written(title), fontsize=11)
     return figure, list(axes.flat)
 
 

@@ -15,7 +15,8 @@ import numpy as np
 from jax import Array
 
 from noslip.engine.backends.numpy_rows import evaluate_anyhow
-from noslip.errors import unknown_name
+from noslip.errors import shown, unknown_name
+from noslip.files import as_path
 from noslip.geometry.regularity import small_singular_values, step_matrix
 from noslip.integrators.base import Integrator
 from noslip.numerics.linear import nearly_parallel
@@ -38,10 +39,12 @@ def as_floats(name: str, value: Any, shape: tuple[int, ...], traced: bool) -> An
 def _concrete_floats(name: str, value: Any) -> np.ndarray:
     try:
         array = np.asarray(value)
-    except ValueError:  # ragged lists
+    except Exception:  # ragged lists, objects of the user
         array = np.asarray(None)
     if array.dtype.kind not in "fiu":
-        raise ValueError(f"`{name}` must be real numbers, but {value!r} was provided")
+        raise ValueError(f"`{name}` must be real numbers, but {shown(value)} was provided")
+    if np.ma.is_masked(value):
+        raise ValueError(f"`{name}` must have a value everywhere, but {shown(value)} was provided")
     if array.dtype.kind == "f" and array.dtype.itemsize < 8:
         raise ValueError(
             f"`{name}` must be float64, but {array.dtype} was provided; "
@@ -56,7 +59,7 @@ def whole(name: str, value: Any, low: int) -> int:
     with contextlib.suppress(TypeError):
         number = operator.index(int(value) if isinstance(value, float) and value.is_integer() else value)
     if isinstance(value, bool) or not low <= number <= 2**62:
-        raise ValueError(f"`{name}` must be a whole number >= {low}, but {value!r} was provided")
+        raise ValueError(f"`{name}` must be a whole number >= {low}, but {shown(value)} was provided")
     return number
 
 
@@ -72,12 +75,14 @@ def whole_steps(steps: int | None, t_end: float | None, t0: Any, h: Any) -> int:
                 "`steps` must be given instead of `t_end` when t0, t_end or step_size is traced, since the "
                 "number of steps must be known when the run is compiled"
             )
-        assert t_end is not None
+        t_end = float(as_floats("t_end", t_end, (), False))
         if not (np.isfinite(float(h)) and float(h) > 0):
             raise ValueError(f"`step_size` must be positive, but {float(h)!r} was provided")
         span = (float(t_end) - float(t0)) / float(h)
         if not np.isfinite(span) or span < 0 or span > 2**62:
-            raise ValueError(f"`t_end` must be a time after t0 = {float(t0):g}, but {t_end!r} was provided")
+            raise ValueError(
+                f"`t_end` must be a time after t0 = {float(t0):g}, but {shown(t_end)} was provided"
+            )
         steps = round(span)
         if abs(span - steps) > min(1e-9 * max(1.0, span), 1e-3):
             low, high = float(t0) + np.floor(span) * float(h), float(t0) + np.ceil(span) * float(h)
@@ -104,6 +109,16 @@ def times_within(times: Any, t: Any) -> Any:
     return array
 
 
+def check_manner(progress: Any, throw: Any, store: Any) -> None:
+    """Refuse what does not say how to run: before anything is made."""
+    if not (progress is None or callable(progress) or isinstance(progress, bool | np.bool_)):
+        raise TypeError(f"`progress` must be True, False or a function, but {shown(progress)} was provided")
+    if not isinstance(throw, bool | np.bool_):
+        raise TypeError(f"`throw` must be True or False, but {shown(throw)} was provided")
+    if store is not None:
+        as_path("store", store)
+
+
 def check_run(
     system: System,
     integrator: Integrator,
@@ -119,9 +134,9 @@ def check_run(
     if not isinstance(integrator, Integrator):
         raise TypeError(
             f"`integrator` must be an integrator such as VelocityNonholonomic(), "
-            f"but {integrator!r} was provided"
+            f"but {shown(integrator)} was provided"
         )
-    if backend not in BACKENDS:
+    if not isinstance(backend, str) or backend not in BACKENDS:
         raise ValueError(unknown_name("backend", backend, BACKENDS))
     if backend == "gpu" and members == 1:
         raise ValueError("backend 'gpu' is for ensembles; one trajectory is a CPU's work, use 'auto'")
@@ -146,6 +161,8 @@ def _refuse_bad_numbers(q: np.ndarray, v: np.ndarray, t: float | np.ndarray, h: 
             raise ValueError(f"`{name}` must be finite, but {np.asarray(array)} was provided")
     if not 0 < float(h) < math.inf:
         raise ValueError(f"`step_size` must be positive, but {float(h)!r} was provided")
+    if float(t) + float(h) == float(t):
+        raise ValueError(f"`step_size` must change the time, but at t0 = {float(t):g} {float(h):g} does not")
 
 
 def _check_values(

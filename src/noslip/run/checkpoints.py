@@ -20,7 +20,7 @@ import numpy as np
 
 from noslip.engine.memory import Table
 from noslip.errors import Damaged
-from noslip.files import new_folder, require_folder, require_writable
+from noslip.files import as_path, new_folder, require_folder, require_writable
 from noslip.numerics.pytrees import PyTree
 from noslip.run.checked import BY_ROWS, CHECKPOINT, array_of, new_array, open_checked
 
@@ -151,7 +151,7 @@ def attributes_of(folder: Path) -> dict[str, Any]:
 
 def open_attributes(path: str | Path, what: str) -> dict[str, Any]:
     """What a run on disk says of itself; a sentence where it is none."""
-    folder = Path(path)
+    folder = as_path("path", path)
     if not folder.is_dir():
         raise FileNotFoundError(f"there is no folder '{folder}'")
     attributes = attributes_of(folder)

@@ -12,6 +12,7 @@ import numpy as np
 from jax import Array, lax
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
+from noslip.numerics.forks import require_xla
 from noslip.run.member import Member, MemberInputs, MemberRow, MemberState
 from noslip.run.programs import Fixed, Initial
 
@@ -25,6 +26,7 @@ class XlaMembers:
     backend = "xla"
 
     def __init__(self, member: Member, inputs: MemberInputs):
+        require_xla()
         leaves, structure = jax.tree.flatten(inputs.fixed)
         self.members, self.axes, self.mesh = inputs.members, inputs.axes, _mesh()
         everywhere = NamedSharding(self.mesh, SHARED)

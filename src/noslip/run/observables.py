@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from noslip.errors import unknown_name
+from noslip.errors import shown, unknown_name
 from noslip.system import System
 
 BUILT_IN = ("energy", "energy_error", "constraint")
@@ -66,7 +66,9 @@ class Observable:
             if name not in STATISTICS:
                 raise ValueError(unknown_name("statistic", name, STATISTICS))
         if not callable(self.function) and not isinstance(self.function, str):
-            raise TypeError(f"an observable must be a function or a name, but {self.function!r} was provided")
+            raise TypeError(
+                f"an observable must be a function or a name, but {shown(self.function)} was provided"
+            )
 
 
 class Watched(NamedTuple):
@@ -85,11 +87,11 @@ def watched(system: System, observables: Observables) -> tuple[Watched, ...]:
     if observables is None:
         return ()
     if isinstance(observables, str) or not isinstance(observables, Mapping | Sequence):
-        raise TypeError(f"`observables` must be a list or a mapping, but {observables!r} was provided")
+        raise TypeError(f"`observables` must be a list or a mapping, but {shown(observables)} was provided")
     given = observables if isinstance(observables, Mapping) else {name: name for name in observables}
     for name in given:
         if not isinstance(name, str):
-            raise TypeError(f"an observable must have a name, but {name!r} was provided; give a mapping")
+            raise TypeError(f"an observable must have a name, but {shown(name)} was provided; give a mapping")
     watch: list[Watched] = []
     for name, what in given.items():
         item = what if isinstance(what, Observable) else Observable(what)

@@ -15,6 +15,7 @@ from noslip.engine.backends.heyoka_expressions import heyoka_expressions
 from noslip.engine.program import CannotTranslate
 from noslip.engine.translate import translate
 from noslip.integrators.solve import Status
+from noslip.numerics.forks import require_xla
 from noslip.numerics.pytrees import anatomy, replaced
 from noslip.run import step as steps
 from noslip.run.pairing import Pairing
@@ -33,6 +34,7 @@ class ReferenceTrajectory:
     join = staticmethod(joined)
 
     def __init__(self, pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float, h: float):
+        require_xla()
         system = self.system = pairing.system
         self.integrator = pairing.integrator
         self.h, self.t0 = h, t

@@ -11,6 +11,7 @@ from jax import Array, lax
 
 from noslip.integrators.base import Integrator
 from noslip.integrators.solve import Status, without_derivatives
+from noslip.numerics.forks import require_xla
 from noslip.numerics.pytrees import replaced
 from noslip.run.aside import row_aside
 from noslip.run.events import Events, first_of_run, step_watching
@@ -94,6 +95,7 @@ class XlaTrajectory:
     join = staticmethod(joined)
 
     def __init__(self, pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float, h: float):
+        require_xla()
         self.system, self.integrator, self.h = pairing.system, pairing.integrator, np.float64(h)
         self.events = pairing.events
         self.carry, first = start(self.system, self.integrator, self.events, q, v, np.float64(t), self.h)

@@ -30,7 +30,7 @@ class Pace:
 
     def reached(self, done: int) -> None:
         """That call has ended at step `done`."""
-        rate = (done - self.done) / (time.perf_counter() - self.began)
+        rate = (done - self.done) / max(time.perf_counter() - self.began, 1e-9)  # clocks may jump
         self.piece = max(1, min(8 * self.piece, int(rate * self.seconds) + 1))
 
 

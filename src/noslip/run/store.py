@@ -17,6 +17,7 @@ import jax
 import numpy as np
 from jax.experimental import multihost_utils
 
+from noslip.errors import shown
 from noslip.files import sweep
 from noslip.run.arguments import whole
 from noslip.run.checked import array_of, open_checked, require_zarr
@@ -46,7 +47,7 @@ def run_in_store(
     require_zarr()
     folder = Path(path)
     if cluster is not None and not isinstance(cluster, require_client()):
-        raise TypeError(f"`cluster` must be a dask.distributed.Client, but {cluster!r} was provided")
+        raise TypeError(f"`cluster` must be a dask.distributed.Client, but {shown(cluster)} was provided")
     size = None if chunk is None else whole("chunk", chunk, 1)
     # from here on the backend is the one that was found, also on workers that have others
     plan = replace(plan, backend=begin(plan, group, folder, size))

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noslip.engine.translate.jaxprs import float_types
-from noslip.errors import unknown_name
+from noslip.errors import first_line, shown, unknown_name, users_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 def check_structure(system: System) -> int:
     """Check names, shapes and precision; return m, the number of constraints."""
     n = len(system.coordinates)
+    if n == 0:
+        raise ValueError("`coordinates` must name at least one coordinate, but () was provided")
     for name in ("coordinates", "angles", "fibre"):
         _check_names(name, getattr(system, name) or (), system.coordinates)
     if system.one_forms is not None and system.constraint is not None:
@@ -64,7 +66,7 @@ def check_structure(system: System) -> int:
 
 def _check_names(kind: str, names: tuple[str, ...], coordinates: tuple[str, ...]) -> None:
     if not all(isinstance(name, str) for name in names):
-        raise TypeError(f"`{kind}` must be a tuple of names, but {names!r} was provided")
+        raise TypeError(f"`{kind}` must be a tuple of names, but {shown(names)} was provided")
     if len(set(names)) != len(names):
         raise ValueError(f"`{kind}` must not repeat a name, but {names} was provided")
     for name in names:
@@ -80,12 +82,21 @@ def _shape(
     fits: Callable[[tuple[int, ...]], bool],
 ) -> tuple[int, ...]:
     if not callable(function):
-        raise TypeError(f"`{label}` must be a function, but {function!r} was provided")
+        raise TypeError(f"`{label}` must be a function, but {shown(function)} was provided")
     try:
         traced = jax.make_jaxpr(lambda *args: jnp.asarray(function(*args)))(*arguments)
     except KeyError as error:
         given = ", ".join(arguments[-1]) or "none"
         raise ValueError(f"`{label}` uses a parameter {error}, but those given are: {given}") from None
+    except (jax.errors.JAXTypeError, jax.errors.JAXIndexError) as error:
+        raise ValueError(
+            f"`{label}` must be made of jax.numpy's functions, but here a traced value met NumPy, `math`, "
+            f"float(), or Python's `if`; use jax.numpy, and jnp.where for cases{users_line(error)}"
+        ) from None
+    except Exception as error:
+        raise ValueError(
+            f"`{label}` failed with {type(error).__name__}: {first_line(error)}{users_line(error)}"
+        ) from error
     _refuse_bad_indices(label, function, arguments)
     shape = traced.out_avals[0].shape
     if not fits(shape):

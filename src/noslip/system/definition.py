@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, fields
 from typing import Any, ParamSpec, Self, TypeVar
 
@@ -23,7 +23,7 @@ import numpy as np
 from jax import Array
 
 from noslip.engine.backends.numpy_rows import evaluate_anyhow
-from noslip.errors import unknown_name
+from noslip.errors import shown, unknown_name
 from noslip.markdown import html_table
 from noslip.numerics.linear import nearly_parallel, orthogonal_rows, spd_solve
 from noslip.numerics.tracing import is_traced
@@ -96,7 +96,13 @@ class System:
             value = getattr(self, name)
             if isinstance(value, str):
                 raise TypeError(f"`{name}` must be a tuple of names, but the string '{value}' was provided")
+            if not isinstance(value, Iterable | None):
+                raise TypeError(f"`{name}` must be a tuple of names, but {shown(value)} was provided")
             assign(name, None if value is None else tuple(value))
+        for name in ("parameters", "first_integrals"):
+            if not isinstance(getattr(self, name), Mapping):
+                given = shown(getattr(self, name))
+                raise TypeError(f"`{name}` must be a mapping of names, but {given} was provided")
         assign("parameters", {k: _parameter(k, v) for k, v in self.parameters.items()})
         assign("first_integrals", dict(self.first_integrals))
         assign("m", check_structure(self))
@@ -374,7 +380,7 @@ def _parameter(name: str, value: Any) -> Any:
     if isinstance(value, jax.core.Tracer):
         return value
     if np.asarray(value).dtype.kind not in "fiu":
-        raise ValueError(f"parameter '{name}' must be a number, but {value!r} was provided")
+        raise ValueError(f"parameter '{name}' must be a number, but {shown(value)} was provided")
     if np.asarray(value).dtype in (np.float32, np.float16):
         raise ValueError(
             f"parameter '{name}' must be float64, but {np.asarray(value).dtype} was provided; "
@@ -382,5 +388,5 @@ def _parameter(name: str, value: Any) -> Any:
         )
     array = np.asarray(value, dtype=float)
     if not np.all(np.isfinite(array)):
-        raise ValueError(f"parameter '{name}' must be finite, but {value!r} was provided")
+        raise ValueError(f"parameter '{name}' must be finite, but {shown(value)} was provided")
     return array if array.ndim else float(array)

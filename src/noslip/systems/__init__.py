@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from noslip import names as _names
-from noslip.errors import unknown_name
+from noslip.errors import shown, unknown_name
 from noslip.system import System
 from noslip.systems._source import Source, Start
 
@@ -61,7 +61,8 @@ def open_source(system: str | System | Any) -> Source:
         return Source(getattr(system, "__name__", "the given system"), system)
     if not isinstance(system, str):
         raise TypeError(
-            f"a system must be a System, a function that makes one, or a name, but {system!r} was provided"
+            "a system must be a System, a function that makes one, or a name, "
+            f"but {shown(system)} was provided"
         )
     if _names.in_a_file(system):
         module, maker = _names.attribute(system, "system", System)

@@ -46,7 +46,10 @@ class Source:
         if isinstance(self.maker, System):
             return {}, False
         hints = get_type_hints(self.maker) if inspect.isfunction(self.maker) else {}
-        parameters = inspect.signature(self.maker).parameters
+        try:
+            parameters = inspect.signature(self.maker).parameters
+        except (ValueError, TypeError):
+            raise ValueError(f"'{self.name}' must be a function that says what it takes") from None
         open_ended = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
         return {
             k: hints.get(k, Any) for k, p in parameters.items() if p.kind is not p.VAR_KEYWORD
