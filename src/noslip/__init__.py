@@ -15,6 +15,7 @@ from noslip import moved
 from noslip.version import __version__
 
 if TYPE_CHECKING:
+    from noslip.analysis.error_estimate import error_estimate
     from noslip.ensembles import Ensemble, Observable, ensemble
     from noslip.errors import Damaged, Interrupted, SolveFailed
     from noslip.prepared import Prepared, Stepper, prepare, resume
@@ -38,6 +39,7 @@ __all__ = [
     "Trajectory",
     "__version__",
     "ensemble",
+    "error_estimate",
     "load",
     "prepare",
     "rerun",
@@ -45,6 +47,7 @@ __all__ = [
     "simulate",
 ]
 _HOMES = {
+    "analysis.error_estimate": ("error_estimate",),
     "ensembles": ("Ensemble", "Observable", "ensemble"),
     "errors": ("Damaged", "Interrupted", "SolveFailed"),
     "run.events": ("Event",),

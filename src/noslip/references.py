@@ -102,6 +102,11 @@ WORKS: Mapping[str, Work] = {
         "Symmetric projection methods for differential equations on manifolds",
         _BIT, "40 (4), 726-734", 2000,
     ),
+    "Hairer, Soderlind 2005": Work(
+        ("Hairer, Ernst", "Soderlind, Gustaf"),
+        "Explicit, time reversible, adaptive step size control",
+        "SIAM Journal on Scientific Computing", "26 (6), 1838-1851", 2005, "10.1137/040606995",
+    ),
     "Hairer, Lubich, Wanner 2006": Work(
         ("Hairer, Ernst", "Lubich, Christian", "Wanner, Gerhard"),
         "Geometric numerical integration: structure-preserving algorithms for ordinary differential "

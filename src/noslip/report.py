@@ -22,6 +22,7 @@ from noslip.analysis.conservation import (
     energy_error,
     first_integral_errors,
 )
+from noslip.analysis.error_estimate import error_estimate
 from noslip.analysis.thinning import thinned
 from noslip.files import write_text
 from noslip.integrators.base import VOCABULARY, Integrator
@@ -49,6 +50,7 @@ img { max-width: 100%; height: auto; }
 .broken { color: #a94300; }
 footer { margin-top: 2rem; color: #666; font-size: 0.85rem; }
 """
+LONG = 1e6  # steps
 HELD = 1e-11  # below this a quantity counts as kept to round-off over a run of any length
 
 
@@ -78,6 +80,8 @@ def page(run: Trajectory, system: System | None, method: Integrator | None) -> s
         "" if method else f"<p>{_text(left_out(run, 'integrator'))}</p>",
         "<h2>What was preserved, and how well</h2>",
         _table(("quantity", "promised", "measured", ""), _kept(run, system, method)),
+        "<h2>How good it is</h2>",
+        f"<p>{_text(_estimate(run, system, method))}</p>",
         "<h2>The implicit solves</h2>",
         _table(("", "value"), _solve_rows(run)),
         "<h2>Pictures</h2>",
@@ -192,6 +196,22 @@ def _kept(
         yield "energy per unit of time", "-", f"{slope.slope:.1e} +- {slope.standard_error:.1e}", seen
     for word in sorted(preserves - {"energy", "constraint", "deformed_constraint", "first_integrals"}):
         yield word, "yes", "not visible in one run", VOCABULARY[word]
+
+
+def _estimate(run: Trajectory, system: System | None, method: Integrator | None) -> str:
+    """The global error as half the step shows it."""
+    if system is None or method is None or run.info.events or not run.success:
+        return "The error was not estimated: this needs the system, the method and a run without failures."
+    if run.info.steps > LONG:
+        return f"The error was not estimated: the run has more than {LONG:.0e} steps."
+    errors = error_estimate(run, system=system, integrator=method)
+    worst, last = float(np.max(errors)), float(errors[-1])
+    if not np.isfinite(worst):
+        return "The error could not be estimated: half the step does not get there."
+    return (
+        f"The error of the coordinates is about {worst:.1e} at most and {last:.1e} at the end, estimated by "
+        "a run with half the step."
+    )
 
 
 def _solve_rows(run: Trajectory) -> Iterable[tuple[str, str]]:

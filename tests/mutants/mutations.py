@@ -169,6 +169,13 @@ OF_METHODS = [
     _of(INTEGRATORS, "semi_implicit_dla", "qm - h * v", "qm - h * v1", EQUATIONS),
     _of(
         INTEGRATORS,
+        "variable_step",
+        "rho=rho + h / 2 * slope",
+        "rho=rho + h / 2 * state.slope",
+        "integrators/test_variable_step.py",
+    ),
+    _of(
+        INTEGRATORS,
         "velocity_nonholonomic",
         "(1 - beta) * f1 + beta * f0",
         "beta * f1 + (1 - beta) * f0",

@@ -26,6 +26,7 @@ from noslip.integrators.reduced_dla import ReducedDLA
 from noslip.integrators.reference_flow import ReferenceFlow
 from noslip.integrators.runge_kutta4 import RungeKutta4
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
+from noslip.integrators.variable_step import VariableStep
 from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic
 
 GRADIENTS = ("gonzalez", "mean_value", "coordinate_increment", "symmetrized_coordinate_increment")
@@ -109,6 +110,7 @@ METHODS: dict[str, Callable[[Rng], Integrator]] = {
     "ReferenceFlow": lambda rng: ReferenceFlow(),
     "RungeKutta4": lambda rng: RungeKutta4(),
     "SemiImplicitDLA": lambda rng: SemiImplicitDLA(),
+    "VariableStep": lambda rng: VariableStep(_self_adjoint(rng)),
     "VelocityNonholonomic": lambda rng: (
         VelocityNonholonomic(rho=RHO) if rng.random() < 0.1 else VelocityNonholonomic(fraction(rng))
     ),
@@ -122,6 +124,7 @@ HEAVY = {
     "LobattoSpark": 5,
     "Projected": 3,
     "ReferenceFlow": 4,
+    "VariableStep": 3,
 }
 """The largest n for methods that take long to compile, unless all sizes are asked for."""
 

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 OUTPUT = "NetCDF file to write, or NAME.zarr, a folder that is filled while it runs and gone on with."
 
 
+LONG = 60.0  # seconds; the error of longer runs is not estimated
+
+
 def run(
     system: options.SystemName,
     integrator: options.IntegratorText,
@@ -81,10 +84,11 @@ def _simulate(
         message = message.partition("; the same call")[0]
     seconds = time.perf_counter() - began
     result = result.with_source(*origin)
+    estimate = "" if code or store is not None else _estimate(result, seconds)
     with Interruption():  # what is there now is written whatever comes
         if store is not None:
             note(store, **result.info.attributes())
-        _show(result, model, seconds)
+        _show(result, model, seconds, estimate)
         write_run(result, output, plot)
     if code:
         kept = f"the part before is in {output}" if output else "give -o FILE to keep the part before"
@@ -92,7 +96,21 @@ def _simulate(
         stop(f"{message}; {kept}{more}", code)
 
 
-def _show(result: Trajectory, model: System, seconds: float) -> None:
+def _estimate(result: Trajectory, seconds: float) -> str:
+    """The estimated error of a run, in words."""
+    import numpy as np
+
+    from noslip.analysis.error_estimate import error_estimate
+
+    if seconds > LONG:
+        return "not estimated, which takes twice as long as the run"
+    worst = float(np.max(error_estimate(result)))
+    return (
+        f"{worst:.1e} at most, by half the step" if np.isfinite(worst) else "half the step does not get there"
+    )
+
+
+def _show(result: Trajectory, model: System, seconds: float, estimate: str) -> None:
     """The figures of a run in a small table."""
     import numpy as np
 
@@ -113,6 +131,8 @@ def _show(result: Trajectory, model: System, seconds: float) -> None:
     for name, values in result.first_integrals.items():
         moved = np.max(np.abs(values - values[0]))
         rows.append((f"first integral {name}", f"{values[0]:.6g}, changes by {moved:.1e} at most"))
+    if estimate:
+        rows.append(("estimated error of q", estimate))
     solves = f"{np.max(report.iterations)} iterations at most, last increment {np.max(report.increment):.1e}"
     rows.append(("solve", solves if np.max(report.iterations) else "no implicit equations"))
     rows += [("backend", result.backend), ("seconds", f"{seconds:.2f}, compilation included")]

@@ -39,6 +39,7 @@ if TYPE_CHECKING:  # for editors and mypy; `python tests/integrators/test_method
     from noslip.integrators.reference_flow import ReferenceFlow as ReferenceFlow
     from noslip.integrators.runge_kutta4 import RungeKutta4 as RungeKutta4
     from noslip.integrators.semi_implicit_dla import SemiImplicitDLA as SemiImplicitDLA
+    from noslip.integrators.variable_step import VariableStep as VariableStep
     from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic as VelocityNonholonomic
 
 __all__ = [

@@ -1,0 +1,67 @@
+"""How good a run is: its global error, from the same run with half the step.
+
+A method of order p at steps h and h/2 has errors e and about e / 2^p, so that e is the difference of the two
+runs times 2^p / (2^p - 1). p is that of q: of the orders 1 and 2 of a method whose positions are better than
+its velocities the estimate says at most twice too much. It is of no use where the step is too large for the
+order to show, and says nothing of errors below round-off.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from noslip.errors import SolveFailed
+from noslip.integrators.base import Integrator
+from noslip.saved import integrator_of, system_of
+from noslip.simulate import simulate
+from noslip.system import System
+from noslip.trajectory import Trajectory
+
+
+def error_estimate(
+    run: Trajectory, *, system: System | None = None, integrator: Integrator | None = None
+) -> np.ndarray:
+    """For each saved row the largest estimated error over the coordinates q: one more run, of twice the cost.
+
+    A run that was loaded needs its `system` and `integrator` where their names do not tell them. NaN where
+    the finer run has no such row: it failed before, or an event happens another number of times.
+    """
+    events: dict[str, Any] = {}
+    if run.origin is not None:
+        system, integrator = run.origin.pairing.system, run.origin.pairing.integrator
+        events = dict(run.origin.pairing.events)
+    elif run.info.events:
+        raise ValueError("the events of a loaded run are functions, which its file does not have")
+    info = run.info
+    system = system_of(info) if system is None else system
+    integrator = integrator_of(info) if integrator is None else integrator
+    rows = {"save_at": run.t} if info.save_at else {"save_every": 2 * info.save_every}
+    steps = 2 * info.steps + 2 * bool(events)  # a terminal event may come a little later
+    try:
+        finer = simulate(
+            system, integrator, run.q0, run.v0, step_size=info.step_size / 2, steps=steps,
+            t0=info.t0, backend=info.backend if info.backend in ("native", "xla") else "auto",
+            events=events or None, **rows,
+        )  # fmt: skip
+    except SolveFailed as failed:
+        finer = failed.trajectory
+    difference = _largest_differences(run, finer, integrator.own_time and not info.save_at)
+    factor = 2.0**integrator.order
+    return difference * factor / (factor - 1)
+
+
+def _largest_differences(run: Trajectory, finer: Trajectory, own_time: bool) -> np.ndarray:
+    """Of q at the rows of the run. Methods that make their own time are compared at the same times."""
+    found = np.full(len(run.t), np.nan)
+    if own_time:
+        inside = (run.t >= finer.t[0]) & (run.t <= finer.t[-1])
+        found[inside] = np.max(np.abs(finer.at(run.t[inside]).q - run.q[inside]), axis=1)
+        return found
+    whole = len(run.t) - bool(run.stopped_by)
+    same = min(whole, len(finer.t) - bool(finer.stopped_by))
+    found[:same] = np.max(np.abs(finer.q[:same] - run.q[:same]), axis=1)
+    if run.stopped_by and run.stopped_by == finer.stopped_by:
+        found[-1] = np.max(np.abs(finer.q[-1] - run.q[-1]))
+    return found

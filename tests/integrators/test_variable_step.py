@@ -1,0 +1,138 @@
+"""Steps that follow the motion: fewer of them, and nothing lost that the base keeps."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from models import two_forms
+from noslip import System, simulate
+from noslip.analysis import reversibility_defect
+from noslip.integrators import (
+    DiscreteGradient,
+    DiscreteLagrangeDAlembert,
+    GeometricNonholonomic,
+    HamiltonizedDEL,
+    ReferenceFlow,
+    SemiImplicitDLA,
+    VariableStep,
+)
+
+
+def centre(q, v, p):
+    return 0.5 * p["m"] * jnp.dot(v, v) + 1 / jnp.sqrt(q[0] ** 2 + q[1] ** 2)
+
+
+def skewed(q, p):
+    return jnp.array([[-0.3 * q[1], 0.2 * q[0], 1.0]])
+
+
+ECCENTRIC = System(centre, coordinates=("x", "y", "z"), one_forms=skewed, parameters={"m": 1.0})
+KEPLER = System(centre, coordinates=("x", "y"), parameters={"m": 1.0})
+
+
+def orbit(e):
+    """From the nearest point of an ellipse of eccentricity e."""
+    return np.array([1 - e, 0.0]), np.array([0.0, np.sqrt((1 + e) / (1 - e))])
+
+
+def nonholonomic_orbit(e=0.95):
+    q, v = orbit(e)
+    q = np.append(q, 0.1)
+    return q, np.asarray(ECCENTRIC.project_velocity(q, np.append(v, 0.0)))
+
+
+def evaluations(run):
+    """Of the equations of the step; a row for every step."""
+    return int(np.sum(np.maximum(run.report.iterations, 1)))
+
+
+def error_at_end(system, q, v, run):
+    exact = simulate(system, ReferenceFlow(), q, v, step_size=1.0, save_at=[float(run.t[-1])])
+    return float(np.max(np.abs(run.q[-1] - exact.q[-1])))
+
+
+@pytest.mark.parametrize("case", ["kepler", "nonholonomic"])
+def test_an_eccentric_orbit_takes_three_times_fewer_evaluations_at_equal_error(case):
+    system = KEPLER if case == "kepler" else ECCENTRIC
+    (q, v), h = (orbit(0.99), 2e-5) if case == "kepler" else (nonholonomic_orbit(0.97), 5e-5)
+    method = DiscreteGradient()
+    variable = simulate(system, VariableStep(method), q, v, step_size=h, t_end=4 * np.pi)
+    steps = int(1.6 * evaluations(variable))
+    fixed = simulate(system, method, q, v, step_size=float(variable.t[-1]) / steps, steps=steps)
+    assert evaluations(fixed) >= 3 * evaluations(variable)
+    assert error_at_end(system, q, v, variable) < error_at_end(system, q, v, fixed)
+    assert np.max(np.diff(variable.t)) > 50 * np.min(np.diff(variable.t))
+
+
+@pytest.mark.parametrize("steps", [20_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("case", ["kepler", "nonholonomic"])
+def test_the_energy_does_not_drift(case, steps):
+    if case == "kepler":  # the base keeps it only in the mean, since it is reversible
+        system, base, (q, v) = KEPLER, SemiImplicitDLA(), orbit(0.8)
+    else:
+        system, base, (q, v) = ECCENTRIC, DiscreteGradient(), nonholonomic_orbit(0.5)
+    run = simulate(system, VariableStep(base), q, v, step_size=2e-3, steps=steps, save_every=steps // 2000)
+    error = (run.energy - run.energy[0]) / np.max(run.energy_scale)
+    half = len(error) // 2
+    if "energy" in base.preserves:
+        assert np.max(np.abs(error)) < 1e-13
+    else:
+        assert np.max(np.abs(error[half:])) < 1.1 * np.max(np.abs(error[:half]))
+        assert np.max(np.abs(error)) < 1e-3
+    assert np.max(np.abs(run.constraint_residual), initial=0.0) < 1e-13
+
+
+@pytest.mark.parametrize("base", [SemiImplicitDLA(), DiscreteGradient()], ids=str)
+def test_a_way_back_ends_where_it_began(base):
+    q, v = nonholonomic_orbit(0.9)
+    assert reversibility_defect(ECCENTRIC, VariableStep(base), q, v, step_size=1e-3, steps=500) < 1e-10
+    system, q, v = two_forms()
+    assert reversibility_defect(system, VariableStep(base), q, v, step_size=0.05, steps=200) < 1e-11
+
+
+@pytest.mark.parametrize(("order", "tolerances"), [(2, (1e-3, 1e-4, 1e-5))])
+def test_a_tolerance_decides_the_steps(order, tolerances):
+    system, q, v = two_forms()
+    errors = []
+    for tolerance in tolerances:
+        run = simulate(system, VariableStep(SemiImplicitDLA(), tolerance), q, v, step_size=1.0, t_end=2.0)
+        errors.append(error_at_end(system, q, v, run))
+    assert np.allclose(np.log10(np.array(errors[:-1]) / errors[1:]), 1.0, atol=0.3)
+    assert errors[0] < 0.1
+
+
+def test_rest_and_free_flight_are_steps_too():
+    pendulum = System(lambda q, v, p: 0.5 * v[0] ** 2 + jnp.cos(q[0]), coordinates=("a",), angles=("a",))
+    for q, v in (([1.0], [0.0]), ([0.0], [0.0]), ([1e-6], [0.0]), ([3.0], [1e-3])):
+        run = simulate(pendulum, VariableStep(), q, v, step_size=0.05, t_end=20.0)
+        assert run.success
+        assert np.max(np.diff(run.t)) < 2.0
+    free = System(
+        lambda q, v, p: 0.5 * jnp.dot(v, v) - p["g"] * q[1], coordinates=("x", "y"), parameters={"g": 9.81}
+    )
+    for g in (0.0, 9.81):
+        run = simulate(
+            free, VariableStep(), [0.0, 0.0], [0.0, 0.0], step_size=0.1, steps=50, parameters={"g": g}
+        )
+        assert np.max(np.abs(run.q[:, 1] + g / 2 * run.t**2)) < 1e-10 * max(1.0, run.t[-1] ** 2)
+
+
+def test_a_density_that_would_vanish_is_a_failed_step():
+    q, v = orbit(0.97)
+    run = simulate(KEPLER, VariableStep(), q, v, step_size=0.05, steps=200, throw=False)
+    assert not run.success or np.all(np.diff(run.t) > 0)
+
+
+@pytest.mark.parametrize(
+    "base",
+    [HamiltonizedDEL(), ReferenceFlow(), GeometricNonholonomic(), DiscreteLagrangeDAlembert()],
+    ids=str,
+)
+def test_a_base_whose_state_depends_on_the_step_is_refused(base):
+    with pytest.raises(ValueError, match="`base` must have steps in t"):
+        VariableStep(base)
+
+
+def test_a_tolerance_is_a_small_number():
+    with pytest.raises(ValueError, match="`tolerance` must be between 0 and 1"):
+        VariableStep(tolerance=2.0)
