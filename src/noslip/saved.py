@@ -22,6 +22,7 @@ from noslip.run.arguments import BACKENDS
 from noslip.run.record import RunInfo
 from noslip.simulate import simulate
 from noslip.system import System
+from noslip.system.time import visible
 from noslip.texts import listed
 from noslip.trajectory import Trajectory, load
 
@@ -112,10 +113,11 @@ def system_of(info: RunInfo, given: GivenSystem | None = None) -> System:
     source = systems.open_source(info.source if given is None else given)
     arguments, parameters = _as_before(info.arguments), _as_before(info.parameters)
     model = source.build(arguments)
-    if model.coordinates != info.coordinates or set(model.parameters) != set(parameters):
+    own = visible(model.parameters)
+    if model.coordinates != info.coordinates or set(own) != set(parameters):
         raise ValueError(
             f"'{source.name}' with {listed(arguments) or 'its defaults'} has coordinates "
-            f"{', '.join(model.coordinates)} and parameters {', '.join(model.parameters)}, but the saved run "
+            f"{', '.join(model.coordinates)} and parameters {', '.join(own)}, but the saved run "
             f"has {', '.join(info.coordinates)} and {', '.join(parameters)}; it was built by other means"
         )
     return model.with_parameters(parameters)

@@ -77,11 +77,13 @@ def simulate(
     t, h = float(t), float(h)
     with on_cpu():
         pairing = check_run(system, integrator, q, v, t, h, backend)
-        stable = pairing.where_forms_are_parallel if parallel_at(pairing, q, v) else pairing
+        stable = pairing.where_forms_are_parallel if parallel_at(pairing, q, v, t) else pairing
         while True:
             runner = trajectory_runner(stable, q, v, t, h, backend)
             rows, interrupted = all_rows(runner, steps, every, progress, conserves_energy(system))
-            if interrupted or not parallel_along(stable.system, np.asarray(rows.q), np.asarray(rows.v)):
+            if interrupted or not parallel_along(
+                stable.system, *(np.asarray(x) for x in (rows.q, rows.v, rows.t))
+            ):
                 break
             stable = pairing.where_forms_are_parallel  # they have become so on the way: once more
         rows, broken = up_to_a_broken_condition(system, rows)
@@ -139,8 +141,8 @@ def _first_integrals(system: System, rows: Row) -> dict[str, Any]:
     found: dict[str, Any] = dict(rows.first_integrals)
     for name, integral in system.first_integrals.items():
         if name not in found:
-            each = jax.jit(jax.vmap(lambda q, v, f=integral: f(q, v, system.parameters)))
-            found[name] = np.array(each(rows.q, rows.v), float)
+            each = jax.jit(jax.vmap(lambda q, v, t, f=integral: f(q, v, system.at(t).parameters)))
+            found[name] = np.array(each(rows.q, rows.v, rows.t), float)
     return {name: found[name] for name in system.first_integrals}
 
 

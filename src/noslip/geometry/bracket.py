@@ -31,6 +31,8 @@ from noslip.system import System
 
 def refusal(system: System) -> str | None:
     """One sentence where there is no bracket on D*."""
+    if system.moving:
+        return "the bracket on D* needs a Lagrangian and constraints without t, but these contain it"
     if system.kind == "linear":
         return None
     return f"the bracket on D* needs linear constraints mu(q) v = 0, but these are {system.kind}"

@@ -195,6 +195,8 @@ def refusal(
     """None, or one sentence: which condition of FBO section 1 fails, and where. Values are looked at only
     where the system's parameters are concrete; where none of them is finite that is a reason too, unless the
     caller looks again at a state."""
+    if system.moving:
+        return "the base M = Q/G needs a Lagrangian and constraints without t, but these contain it"
     if system.kind != "linear":
         return f"the constraints must be linear in the velocities, but they are {system.kind}"
     if not system.m:

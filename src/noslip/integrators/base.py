@@ -249,8 +249,9 @@ class Integrator:
         return q
 
     def deformed_constraint(self, system: System, q: Array, v: Array, h: Array) -> Array:
-        """What a method with the promise `deformed_constraint` keeps at zero instead of phi; JS (88)."""
-        return system.phi(q - h / 2 * v, v)
+        """What a method with the promise `deformed_constraint` keeps at zero instead of phi, JS (88), for a
+        state (q, v) at the time of the system."""
+        return system.phi(q - h / 2 * v, v, system.time - h / 2)
 
     def in_mid_run(self, system: System, q: Array, v: Array, t: Array, h: Array) -> Any:
         """A state that observes (q, v) as if steps had gone before: what a step is a map of. Asked where the

@@ -55,13 +55,14 @@ class DiscreteLagrangeDAlembert(MapMethod):
         pairs = [rho.momenta(system, q, v1, h, t + rho.fraction(q) * h) for rho in self._maps()]
         return average([minus_d1 for minus_d1, _ in pairs]), average([d2 for _, d2 in pairs])
 
-    def _phi(self, system: System, q: Array, v: Array, h: Array) -> Array:
-        return average([system.phi(*rho.node(q, v, h)) for rho in self._maps()])
+    def _phi(self, system: System, q: Array, v: Array, t: Array, h: Array) -> Array:
+        """phi_d of the pair (q, q + h v), the first at t."""
+        return average([system.phi(*rho.node(q, v, h), t + rho.fraction(q) * h) for rho in self._maps()])
 
     def init(self, system: System, q: Array, v: Array, t: Array, h: Array) -> TwoPointState:
         lam = system.multipliers(q, v, t)
         if self.symmetrized or self.map.symmetric:
-            p = system.momentum(q, v) - h / 2 * system.mu(q, v).T @ lam
+            p = system.momentum(q, v, t) - h / 2 * system.mu(q, v, t).T @ lam
         else:
             ago = (1 - self.map.fraction(q)) * h  # since the node of the pair
             w = v - ago * system.acceleration(q, v, t)
@@ -78,14 +79,14 @@ class DiscreteLagrangeDAlembert(MapMethod):
         return Unknown(h * system.acceleration(q, v, t), system.multipliers(q, v, t))
 
     def scale(self, system: System, state: TwoPointState, guess: Unknown, h: Array) -> Unknown:
-        return kinetic_scale(system, state.q.value, state.v, guess.d, h)
+        return kinetic_scale(system.at(state.t.value), state.q.value, state.v, guess.d, h)
 
     def residual(self, system: System, state: TwoPointState, x: Unknown, h: Array) -> Unknown:
         q, v1 = state.q.value, state.v + x.d
         minus_d1, _ = self._momenta(system, state, v1, h)
-        reaction = system.mu(q, (state.v + v1) / 2).T @ x.lam
+        reaction = system.mu(q, (state.v + v1) / 2, state.t.value).T @ x.lam
         balance = minus_d1 - state.p - h * reaction
-        return Unknown(balance, self._phi(system, q, v1, h))
+        return Unknown(balance, self._phi(system, q, v1, state.t.value, h))
 
     def update(self, system: System, state: TwoPointState, x: Unknown, h: Array) -> TwoPointState:
         v1 = state.v + x.d
@@ -100,4 +101,4 @@ class DiscreteLagrangeDAlembert(MapMethod):
 
     def deformed_constraint(self, system: System, q: Array, v: Array, h: Array) -> Array:
         """phi_d(q_{k-1}, q_k) with q_{k-1} = q - h v: JS (88)."""
-        return self._phi(system, q - h * v, v, h)
+        return self._phi(system, q - h * v, v, system.time - h, h)

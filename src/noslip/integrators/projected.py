@@ -31,6 +31,7 @@ from noslip.integrators.families.built_on import BuiltOn
 from noslip.integrators.families.projection import ProjectedState, ProjectedUnknown
 from noslip.numerics.discrete_gradients import soft
 from noslip.system import System
+from noslip.system.time import Timed
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,8 @@ class Projected(BuiltOn):
     def applies_to(self, system: System) -> str | None:
         if system.force is not None:
             return "a projection needs quantities that stay constant, but this system has a `force`"
+        if any(isinstance(f, Timed) for f in system.first_integrals.values()):
+            return "a projection needs quantities that stay constant, but a first integral contains t"
         return super().applies_to(system)
 
     def init(self, system: System, q: Array, v: Array, t: Array, h: Array) -> ProjectedState:

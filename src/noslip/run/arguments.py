@@ -25,6 +25,7 @@ from noslip.run.member import MemberGroup
 from noslip.run.pairing import Pairing, pairing_of
 from noslip.system import System
 from noslip.system.conditions import ADMISSIBLE, admissibility, broken_near, parallel_along
+from noslip.system.time import TIME, visible
 
 
 def as_floats(name: str, value: Any, shape: tuple[int, ...], traced: bool) -> Any:
@@ -135,9 +136,9 @@ def _refuse_bad_numbers(q: np.ndarray, v: np.ndarray, t: float | np.ndarray, h: 
 def _check_values(
     pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float | np.ndarray, h: float | np.ndarray
 ) -> None:
-    system, integrator = pairing.system, pairing.integrator
-    sure = _surely_admissible(pairing, q, v)
-    if reason := broken_near(system, q, v, float(t), again=not sure):
+    system, integrator = pairing.system.at(t), pairing.integrator
+    sure = TIME not in system.parameters and _surely_admissible(pairing, q, v)
+    if reason := broken_near(pairing.system, q, v, float(t), again=not sure):
         _refuse_mass(np.asarray(system.mass_matrix(q)), q, only_indefinite=True)
         raise ValueError(reason)
     if sure and not pairing.is_implicit:
@@ -217,12 +218,12 @@ def _numbers_of_start(system: System, q: Array, v: Array) -> tuple[Array, ...]:
     return system.mass_matrix(q), mu @ mu.T, X.T @ X, system.phi(q, v), system.constraint_size(q, v), *rest
 
 
-def parallel_at(pairing: Pairing, q: np.ndarray, v: np.ndarray) -> bool:
+def parallel_at(pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float) -> bool:
     """Whether the one-forms are nearly parallel at this state."""
     if pairing.system.m < 2:
         return False
-    if (numbers := pairing.at_state(System.mu, q, v)) is None:
-        return parallel_along(pairing.system, q[None], v[None])
+    if TIME in pairing.system.parameters or (numbers := pairing.at_state(System.mu, q, v)) is None:
+        return parallel_along(pairing.system, q[None], v[None], np.full(1, t))
     return nearly_parallel(np.reshape(numbers, (pairing.system.m, -1)))
 
 
@@ -255,7 +256,7 @@ def _start_matrices(
     implicit: Integrator | None, system: System, q: Array, v: Array, t: Array, h: Array
 ) -> tuple[Array, Array, Array | None]:
     jacobian = None if implicit is None else step_matrix(system, implicit, q, v, t, h)
-    return system.mass_matrix(q), system.mu(q, v), jacobian
+    return system.mass_matrix(q, t), system.mu(q, v, t), jacobian
 
 
 # ---- ensembles ----------------------------------------------------------------------------------------
@@ -276,7 +277,7 @@ def check_members(
     shared, varying = {}, {}
     for name, value in parameters.items():
         if name not in system.parameters:
-            raise ValueError(unknown_name("parameter", name, system.parameters))
+            raise ValueError(unknown_name("parameter", name, visible(system.parameters)))
         array, shape = _concrete_floats(f"parameters['{name}']", value), np.shape(system.parameters[name])
         if array.shape == shape:
             shared[name] = value

@@ -92,8 +92,8 @@ class Member:
 
     def save(self, fixed: Fixed, full: MemberState) -> MemberRow:
         """The row of a state, NaN for a member that has failed before it."""
-        system, carry = fixed[0], full.carry
-        seen = self.integrator.observe(carry.state)
+        carry, seen = full.carry, self.integrator.observe(full.carry.state)
+        system = fixed[0].at(seen.t)
         lam = system.multipliers(seen.q, seen.v, seen.t) if seen.multipliers is None else seen.multipliers
         observed = {
             name: self._value(f, system, carry, full.sums[name]["first"]) for name, f, _ in self.watch
@@ -114,6 +114,7 @@ class Member:
     def _value(self, function: Function | str, system: System, carry: Carry, first: Array | None) -> Array:
         """An observable of a state; those relative to the start get the first value, or None at the start."""
         seen = self.integrator.observe(carry.state)
+        system = system.at(seen.t)
         if function == "energy_error":
             energy = system.energy(seen.q, seen.v)
             return energy if first is None else jnp.abs(energy - first)

@@ -84,7 +84,9 @@ class ReferenceTrajectory:
             rows.interval.failed_step[-1] = self.step + 1
         if marks:
             self.q, self.turns = self._wrap(states[-1][:n], self.turns)
-            self.v = np.asarray(self.system.project_velocity(self.q, states[-1][n:]))
+            self.v = np.asarray(
+                self.system.project_velocity(self.q, states[-1][n:], self.t0 + self.step * self.h)
+            )
         return rows, failed
 
     def _wrap(self, q: np.ndarray, before: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -110,7 +112,7 @@ class ReferenceTrajectory:
 
 @jax.jit
 def _observed(system: System, q: Array, v: Array, t: Array) -> Any:
-    return system.multipliers(q, v, t), *steps.energies(system, q, v)
+    return system.multipliers(q, v, t), *steps.energies(system.at(t), q, v)
 
 
 @jax.jit

@@ -17,6 +17,7 @@ import numpy as np
 from noslip.integrators import Integrator, spelled, word_of
 from noslip.integrators.solve import Status
 from noslip.run.pairing import Pairing
+from noslip.system.time import visible
 from noslip.version import __version__
 
 Array = Any  # NumPy arrays after a run; JAX arrays or tracers inside a transformation
@@ -94,7 +95,7 @@ def run_info(pairing: Pairing, t0: Scalar, h: Scalar, steps: int, every: int, ba
         integrator=name,
         options=pairing.integrator.options(),
         coordinates=system.coordinates,
-        parameters=dict(system.parameters),
+        parameters=visible(system.parameters),
         step_size=h,
         steps=steps,
         save_every=every,
@@ -103,7 +104,7 @@ def run_info(pairing: Pairing, t0: Scalar, h: Scalar, steps: int, every: int, ba
         multiplier_source=multiplier_source,
         angles=system.angles,
         source=source,
-        arguments=dict(system.parameters),
+        arguments=visible(system.parameters),
         versions=versions(),
         integrator_source="" if word == name else word,
     )

@@ -115,7 +115,7 @@ def row_of(system: System, integrator: Integrator, carry: Carry) -> Row:
     lam = system.multipliers(seen.q, seen.v, seen.t) if seen.multipliers is None else seen.multipliers
     return Row(
         carry.step, seen.t, seen.q, carry.turns, seen.v, lam, seen.multiplier_t,
-        *energies(system, seen.q, seen.v), carry.interval,
+        *energies(system.at(seen.t), seen.q, seen.v), carry.interval,
     )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from noslip.engine.translate.jaxprs import float_types
 from noslip.errors import unknown_name
+from noslip.system.time import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,7 +85,7 @@ def _shape(
     try:
         traced = jax.make_jaxpr(lambda *args: jnp.asarray(function(*args)))(*arguments)
     except KeyError as error:
-        given = ", ".join(arguments[-1]) or "none"
+        given = ", ".join(visible(arguments[-1])) or "none"
         raise ValueError(f"`{label}` uses a parameter {error}, but those given are: {given}") from None
     _refuse_bad_indices(label, function, arguments)
     shape = traced.out_avals[0].shape
