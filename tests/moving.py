@@ -71,7 +71,11 @@ def start(kind):
 
 def truth(kind, times, q0, v0):
     """(q, v, lam) at the times, the first of which is that of the start."""
-    field = _equations(kind)
+    return flow(_equations(kind), times, q0, v0)
+
+
+def flow(field, times, q0, v0):
+    """The same for a field that gives acceleration and multipliers."""
     n = len(q0)
 
     def slope(t, y):
@@ -86,6 +90,7 @@ def truth(kind, times, q0, v0):
 
 @functools.cache
 def _equations(kind):
+    """Acceleration and multipliers of (q, v, t)."""
     t = sp.Symbol("t")
     q, v = sp.symbols("q:4"), sp.symbols("v:4")
     L = lagrangian(q, v, t, PARAMETERS, sp)
@@ -95,6 +100,11 @@ def _equations(kind):
         phi = sp.Matrix(rows(q, t, PARAMETERS, sp)) * sp.Matrix(v)
         if kind == "affine":
             phi += sp.Matrix(drift_values(q, t, PARAMETERS, sp))
+    return equations(L, phi, q, v, t)
+
+
+def equations(L, phi, q, v, t):
+    """The same of any L and phi in these symbols."""
     p = sp.Matrix([L]).jacobian(v).T
     M, mu = p.jacobian(v), phi.jacobian(v)
     f = sp.Matrix([L]).jacobian(q).T - p.jacobian(q) * sp.Matrix(v) - p.diff(t)

@@ -15,6 +15,7 @@ from noslip.integrators.solve import Status
 from noslip.numerics.tracing import is_traced
 from noslip.run.arguments import as_floats, check_members, check_run, refuse_inadmissible, whole, whole_steps
 from noslip.run.choose import on_cpu
+from noslip.run.inputs import given_inputs
 from noslip.run.member import MemberGroup
 from noslip.run.observables import Observable, Observables, watched
 from noslip.run.pacing import Interruption, Meter, Progress
@@ -53,6 +54,7 @@ class Ensemble:
     increment: np.ndarray
     parameters: Mapping[str, np.ndarray]
     info: RunInfo = field(repr=False)
+    inputs: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         members, failed, waiting = len(self.status), np.sum(self.status > 0), np.sum(self.status < 0)
@@ -80,6 +82,7 @@ class Ensemble:
         arrays: Mapping[str, Any],
         parameters: Mapping[str, Any],
         statistics: Mapping[str, Sequence[str]],
+        inputs: Mapping[str, Any],
     ) -> Ensemble:
         """From arrays by the names that they have in a dataset."""
         own = ("t", "q", "v", "multipliers", "energy", "constraint_residual")
@@ -91,6 +94,7 @@ class Ensemble:
             },
             parameters=parameters,
             info=info,
+            inputs=inputs,
         )
 
     @classmethod
@@ -100,7 +104,7 @@ class Ensemble:
         from noslip.run.store import read_store
 
         stored = read_store(path)
-        return cls.assemble(stored.info, stored.arrays, stored.parameters, stored.statistics)
+        return cls.assemble(stored.info, stored.arrays, stored.parameters, stored.statistics, stored.inputs)
 
     def to_xarray(self) -> xarray.Dataset:
         """With dimensions member, time, coordinate, constraint; parameters that vary are coordinates."""
@@ -121,6 +125,8 @@ class Ensemble:
         variables |= {f"observed_{name}": (("member", "time"), x) for name, x in self.observed.items()}
         for name, kinds in self.statistics.items():
             variables |= {f"{name}_{kind}": (("member",), x) for kind, x in kinds.items()}
+        for name, x in self.inputs.items():
+            variables[f"input_{name}"] = (("member", "input") if x.ndim > 1 else ("input",), x)
         coordinates: dict[str, Any] = {
             "t": (times, self.t),
             "coordinate": list(self.info.coordinates),
@@ -142,6 +148,8 @@ def ensemble(
     t_end: float | None = None,
     t0: float = 0.0,
     parameters: Mapping[str, Any] | None = None,
+    inputs: Mapping[str, Any] | None = None,
+    inputs_between: str = "hold",
     save_every: int | None = None,
     observables: Observables = None,
     backend: str = "auto",
@@ -154,9 +162,9 @@ def ensemble(
 ) -> Ensemble:
     """Run `integrator` on `system` from every row of (q0s, v0s); see `simulate` for the common arguments.
 
-    A state or parameter without the leading axis is shared by all members. By default the first and the last
-    state are saved; `save_every` saves more. `observables` are watched at every step: names, or a mapping
-    of names to `Observable`s, functions f(q, v, p) or names of what to watch.
+    A state, parameter or input without the leading axis is shared by all members. By default the first and
+    the last state are saved; `save_every` saves more. `observables` are watched at every step: names, or a
+    mapping of names to `Observable`s, functions f(q, v, p) or names of what to watch.
     A failed member stops; with throw=False that is only recorded in `status`.
 
     With `store` the ensemble is written to that Zarr folder while it runs, `chunk` members at a time, and
@@ -170,13 +178,17 @@ def ensemble(
         raise ValueError("ensemble cannot run traced arguments (grad, jit, vmap); use jax.vmap of simulate")
     if not isinstance(parameters, Mapping | None):
         raise TypeError(f"`parameters` must be a mapping of names to values, but {parameters!r} was provided")
+    if not isinstance(inputs, Mapping | None):
+        raise TypeError(f"`inputs` must be a mapping of names to values, but {inputs!r} was provided")
     h, start = (as_floats(name, x, (), False) for name, x in (("step_size", step_size), ("t0", t0)))
     threads = None if threads is None else whole("threads", threads, 1)
-    group, shared = check_members(system, q0s, v0s, parameters or {})
+    group, shared = check_members(system, q0s, v0s, parameters or {}, inputs or {})
     system = system.with_parameters(shared)
     if t_end is not None and isinstance(integrator, Integrator) and integrator.own_time:
         raise ValueError("`steps` must be given instead of `t_end` where every member makes its own time")
     steps = whole_steps(steps, t_end, start, h)
+    given = given_inputs(system, inputs, inputs_between, steps, float(start), float(h), group.count)
+    system = given.system
     every = max(steps, 1) if save_every is None else whole("save_every", save_every, 1)
     watch = watched(system, observables)
     first = group.first(system.n)
@@ -186,8 +198,10 @@ def ensemble(
         refuse_inadmissible(system.at(float(start)), group)
         if parallel_along(one, *group.states(system.n), np.full(group.count, float(start))):
             system = system.with_orthogonal_forms()
-    plan = Plan(system, integrator, watch, float(start), float(h), steps, every, backend, threads)
+    plan = Plan(system, integrator, watch, float(start), float(h), steps, every, backend, threads, given)
     if store is not None:
+        if any(x.ndim > 1 for x in given.values.values()):
+            raise ValueError("`inputs` must be shared by all members of an ensemble with a `store`")
         result = _run_in_store(plan, group, store, chunk, cluster, progress)
     elif chunk is not None or cluster is not None:
         name = "chunk" if chunk is not None else "cluster"
@@ -214,6 +228,7 @@ def _run_in_memory(plan: Plan, group: MemberGroup, progress: bool | Progress | N
         {"t": plan.t0 + plan.step_size * np.asarray(marks)} | plan.saved(rows) | plan.summary(runner),
         group.varying,
         {name: kinds for name, _, kinds in plan.watch},
+        plan.inputs.values,
     )
     if interruption.asked and runner.reached < plan.steps:
         raise Interrupted(

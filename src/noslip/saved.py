@@ -87,15 +87,22 @@ def rerun(
     if missing := needed(info, system, integrator):
         given = {"system": system, "integrator": integrator}
         raise ValueError(_refusal(path, info, missing, given))
+    if info.input_functions:
+        names = ", ".join(f"'{name}'" for name in info.input_functions)
+        raise ValueError(f"the inputs {names} of this run were functions of t, which a file does not hold")
     done = int(np.sum(old.report.steps))
+    steps = done if old.success else info.steps  # an interrupted run is compared as far as it went
+    count = steps + (info.inputs_between == "linear")
     new = simulate(
         system_of(info, system),
         integrator_of(info, integrator),
         old.q0,
         old.v0,
         step_size=info.step_size,
-        steps=done if old.success else info.steps,  # an interrupted run is compared as far as it went
+        steps=steps,
         t0=info.t0,
+        inputs={name: x[:count] for name, x in old.inputs.items()},
+        inputs_between=info.inputs_between,
         save_every=info.save_every,
         backend=info.backend if info.backend in BACKENDS else "auto",
         progress=progress,

@@ -17,6 +17,7 @@ from noslip.run.along import conserves_energy, up_to_a_broken_condition
 from noslip.run.arguments import as_floats, check_run, parallel_at, whole, whole_steps
 from noslip.run.choose import on_cpu, trajectory_runner
 from noslip.run.drive import all_rows, steps_until
+from noslip.run.inputs import given_inputs
 from noslip.run.pacing import Progress
 from noslip.run.pairing import Pairing
 from noslip.run.record import Report, RunInfo, run_info
@@ -40,6 +41,8 @@ def simulate(
     t_end: float | None = None,
     t0: Real = 0.0,
     parameters: Mapping[str, Real] | None = None,
+    inputs: Mapping[str, Real] | None = None,
+    inputs_between: str = "hold",
     save_every: int = 1,
     backend: str = "auto",
     progress: bool | Progress | None = None,
@@ -47,6 +50,8 @@ def simulate(
 ) -> Trajectory:
     """Run `integrator` on `system` from (q0, v0) and return the saved states with all diagnostics.
 
+    `inputs` gives inputs of the system by name: arrays with one entry per step, held over it, or with
+    inputs_between="linear" one per node, steps + 1; or functions of t, evaluated whenever the method asks.
     Give `steps` or `t_end` (a whole number of steps after t0). Every `save_every`-th state is saved,
     and always the last. `progress` is True for a bar, or a function of (steps done, steps in all).
     A failed solve raises `SolveFailed` with the part before it, or with throw=False ends the result there.
@@ -56,7 +61,7 @@ def simulate(
         raise TypeError(f"`system` must be a System, but {system!r} was provided")
     if parameters is not None:
         system = system.with_parameters(parameters)
-    traced = is_traced(system.parameters, q0, v0, step_size, t0)
+    traced = is_traced(system.parameters, q0, v0, step_size, t0, inputs)
     q, v = (as_floats(name, x, (system.n,), traced) for name, x in (("q0", q0), ("v0", v0)))
     h, t = (as_floats(name, x, (), traced) for name, x in (("step_size", step_size), ("t0", t0)))
     every = whole("save_every", save_every, 1)
@@ -68,18 +73,22 @@ def simulate(
             )
         steps, t_end = _steps_until(system, integrator, q, v, float(t), float(h), float(t_end), backend), None
     steps = whole_steps(steps, t_end, t0, step_size)
+    given = given_inputs(system, inputs, inputs_between, steps, t, h)
+    system = given.system
+    if own_time and given.table is not None:
+        raise ValueError("`inputs` must be functions of t, not arrays, where a method makes its own time")
     if traced:
         pairing = check_run(system, integrator, q, v, t, h, backend, traced)
-        rows = scan(system, integrator, q, v, t, h, steps, every)
+        rows = scan(system, integrator, q, v, t, h, steps, every, given.table)
         t, h = (x if has_tracers(x) else float(x) for x in (t, h))
-        info = run_info(pairing, t, h, steps, every, "xla")
-        return _result(pairing, rows, q, v, info, jnp)
+        info = run_info(pairing, t, h, steps, every, "xla", **given.record)
+        return _result(pairing, rows, q, v, given.values, info, jnp)
     t, h = float(t), float(h)
     with on_cpu():
         pairing = check_run(system, integrator, q, v, t, h, backend)
         stable = pairing.where_forms_are_parallel if parallel_at(pairing, q, v, t) else pairing
         while True:
-            runner = trajectory_runner(stable, q, v, t, h, backend)
+            runner = trajectory_runner(stable, q, v, t, h, backend, given.table)
             rows, interrupted = all_rows(runner, steps, every, progress, conserves_energy(system))
             if interrupted or not parallel_along(
                 stable.system, *(np.asarray(x) for x in (rows.q, rows.v, rows.t))
@@ -87,7 +96,8 @@ def simulate(
                 break
             stable = pairing.where_forms_are_parallel  # they have become so on the way: once more
         rows, broken = up_to_a_broken_condition(system, rows)
-        run = _result(pairing, rows, q, v, run_info(pairing, t, h, steps, every, runner.backend), np)
+        info = run_info(pairing, t, h, steps, every, runner.backend, **given.record)
+        run = _result(pairing, rows, q, v, given.values, info, np)
         if interrupted:
             done = int(rows.step[-1])
             raise Interrupted(f"interrupted after step {done} of {steps}; `trajectory` holds them", run)
@@ -115,7 +125,13 @@ def _steps_until(
 
 
 def _result(
-    pairing: Pairing, rows: Row, q0: np.ndarray, v0: np.ndarray, info: RunInfo, xp: ModuleType
+    pairing: Pairing,
+    rows: Row,
+    q0: np.ndarray,
+    v0: np.ndarray,
+    inputs: Mapping[str, Any],
+    info: RunInfo,
+    xp: ModuleType,
 ) -> Trajectory:
     # t0 + k h, not a sum of k terms; a method that makes its own time says so in `rows.t`
     uniform = xp.asarray(info.t0) + rows.step * xp.asarray(info.step_size)
@@ -133,6 +149,7 @@ def _result(
         q0=xp.asarray(q0),
         v0=xp.asarray(v0),
         info=info,
+        inputs=inputs,
     )
 
 

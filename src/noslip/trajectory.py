@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,8 @@ class Trajectory:
     """States, energies, constraint, multipliers and solve report at the saved times (axis 0).
 
     `energy`, `first_integrals` and `constraint_residual` are evaluated on the very states that the
-    method stepped (angles wrapped); `q` is unwrapped. `multiplier_t` dates the multipliers.
+    method stepped (angles wrapped); `q` is unwrapped. `multiplier_t` dates the multipliers. `inputs` are
+    those that were given as arrays; a row is evaluated with the inputs of the step that led to it.
     """
 
     t: Array
@@ -39,6 +40,7 @@ class Trajectory:
     q0: Array
     v0: Array
     info: RunInfo
+    inputs: Mapping[str, Array] = field(default_factory=dict)
 
     @property
     def backend(self) -> str:
@@ -89,6 +91,7 @@ class Trajectory:
         }
         data |= {f"integral_{name}": ("time", x) for name, x in self.first_integrals.items()}
         data |= {f"report_{f.name}": ("time", getattr(self.report, f.name)) for f in fields(Report)}
+        data |= {f"input_{name}": ("input", x) for name, x in self.inputs.items()}
         arrays = {name: (dims, np.asarray(values)) for name, (dims, values) in data.items()}
         coords = {"time": self.t, "coordinate": list(self.info.coordinates), "constraint": names}
         return xarray.Dataset(arrays, coords, self.info.attributes())
@@ -138,12 +141,13 @@ def load(path: str | Path) -> Trajectory:
         first_integrals={
             name.removeprefix("integral_"): x for name, x in values.items() if name.startswith("integral_")
         },
+        inputs={name.removeprefix("input_"): x for name, x in values.items() if name.startswith("input_")},
         report=Report(**{f.name: values[f"report_{f.name}"] for f in fields(Report)}),
         info=RunInfo.from_attributes(data.attrs),
         **{
             f.name: values[f.name]
             for f in fields(Trajectory)
-            if f.name not in ("t", "first_integrals", "report", "info")
+            if f.name not in ("t", "first_integrals", "inputs", "report", "info")
         },
     )
 

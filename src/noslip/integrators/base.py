@@ -215,6 +215,22 @@ class Integrator:
         continued from the whole state only, not from its (q, v)."""
         return False
 
+    @property
+    def remembers_inputs(self) -> bool:
+        """Whether the state carries forces of the last step into the next: `switched` is then asked at every
+        change of inputs, even of those of a force."""
+        return self.remembers_reaction
+
+    def switched(self, before: System, system: System, state: Any, h: Array) -> Any:
+        """The state where inputs switch from those of `before` to those of `system`: begun anew where it was
+        seen, with its velocity on the constraint as it is now. Asked where the Lagrangian or the constraints
+        contain the inputs, and of methods that remember them."""
+        seen = self.observe(state)
+        steered = system.inputs_within(system.inputs)[1]
+        v = system.project_velocity(seen.q, seen.v, seen.t) if steered else seen.v
+        fresh = self.init(system, seen.q, v, state.t.value, h)
+        return replaced(fresh, t=state.t, q=Sum(fresh.q.value, state.q.low))
+
     def failure_detail(self, system: System, run: Any) -> str:
         """What a failed run's message says beyond the status, with its own punctuation."""
         return ""

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from noslip.geometry.finite_difference_map import FiniteDifferenceMap
-from noslip.integrators.base import Observation, Sum
+from noslip.integrators.base import Observation, Sum, replaced
 from noslip.integrators.families.finite_difference_maps import MapMethod
 from noslip.integrators.families.states import TwoPointState, Unknown, kinetic_scale
 from noslip.numerics.sums import average
@@ -73,6 +73,12 @@ class DiscreteLagrangeDAlembert(MapMethod):
         """The end of a step that led from q - h v to q without a change of v."""
         unchanged = Unknown(jnp.zeros(system.n), jnp.zeros(system.m))
         return self.update(system, self.init(system, q - h * v, v, t - h, h), unchanged, h)
+
+    def switched(self, before: System, system: System, state: TwoPointState, h: Array) -> TwoPointState:
+        """p, that of the pair before, changes with L and with the velocity that the constraint leaves."""
+        q, v, t = state.q.value, state.v, state.t.value
+        v1 = system.project_velocity(q, v, t) if system.inputs_within(system.inputs)[1] else v
+        return replaced(state, p=state.p + system.momentum(q, v1, t) - before.momentum(q, v, t), v=v1)
 
     def guess(self, system: System, state: TwoPointState, h: Array) -> Unknown:
         q, v, t = state.q.value, state.v, state.t.value

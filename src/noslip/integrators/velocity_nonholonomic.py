@@ -61,6 +61,10 @@ class VelocityNonholonomic(maps.MapMethod, LagrangeDAlembert):
     def variants(cls) -> tuple[VelocityNonholonomic, ...]:
         return cls(0.5), cls(0.0), cls(0.3), cls(1.0)
 
+    @property
+    def remembers_inputs(self) -> bool:
+        return self.rho is not None  # p of `MappedState`
+
     def displacement(self, v: Array, v1: Array, h: Array) -> Array:
         return h * ((1 - self.beta) * v + self.beta * v1)
 

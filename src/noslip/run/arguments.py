@@ -30,13 +30,14 @@ from noslip.system.time import TIME, visible
 
 def as_floats(name: str, value: Any, shape: tuple[int, ...], traced: bool) -> Any:
     """An array of float64 of that shape; other kinds of data are refused instead of converted."""
-    array = jnp.asarray(value, dtype=float) if traced else _concrete_floats(name, value)
+    array = jnp.asarray(value, dtype=float) if traced else concrete_floats(name, value)
     if array.shape != shape:
         raise ValueError(f"`{name}` must have shape {shape}, but {array.shape} was provided")
     return array
 
 
-def _concrete_floats(name: str, value: Any) -> np.ndarray:
+def concrete_floats(name: str, value: Any) -> np.ndarray:
+    """The same for an array of any shape."""
     try:
         array = np.asarray(value)
     except ValueError:  # ragged lists
@@ -261,12 +262,13 @@ def _start_matrices(
 
 # ---- ensembles ----------------------------------------------------------------------------------------
 def check_members(
-    system: System, q0s: Any, v0s: Any, parameters: Mapping[str, Any]
+    system: System, q0s: Any, v0s: Any, parameters: Mapping[str, Any], inputs: Mapping[str, Any]
 ) -> tuple[MemberGroup, dict[str, Any]]:
     """The members, and the parameters that all of them share."""
-    n, sizes, states = system.n, {}, []
+    n, states = system.n, []
+    sizes = {f"inputs['{name}']": len(x) for name, x in inputs.items() if not callable(x) and np.ndim(x) == 2}
     for name, value in (("q0s", q0s), ("v0s", v0s)):
-        array = _concrete_floats(name, value)
+        array = concrete_floats(name, value)
         if array.ndim not in (1, 2) or array.shape[-1] != n or (array.ndim == 2 and len(array) == 0):
             raise ValueError(
                 f"`{name}` must have shape (members, {n}) or ({n},), but {array.shape} was provided"
@@ -278,7 +280,7 @@ def check_members(
     for name, value in parameters.items():
         if name not in system.parameters:
             raise ValueError(unknown_name("parameter", name, visible(system.parameters)))
-        array, shape = _concrete_floats(f"parameters['{name}']", value), np.shape(system.parameters[name])
+        array, shape = concrete_floats(f"parameters['{name}']", value), np.shape(system.parameters[name])
         if array.shape == shape:
             shared[name] = value
         elif array.shape[1:] == shape and array.ndim == len(shape) + 1 and len(array):

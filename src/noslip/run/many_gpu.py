@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from noslip.engine.program import cached_with_refusals
+from noslip.engine.program import CannotTranslate, cached_with_refusals
 from noslip.engine.translate import translate
 from noslip.integrators.solve import Status
 from noslip.numerics.pytrees import PyTree, anatomy
@@ -33,6 +33,8 @@ class GpuMembers:
     def __init__(self, member: Member, inputs: MemberInputs, interpret: bool = False):
         from noslip.engine.backends import pallas
 
+        if inputs.drive is not None:
+            raise CannotTranslate("the kernel does not read inputs that change from step to step yet")
         self.xla, self.block = XlaMembers(member, inputs), pallas.BLOCK
         self.kernel = _gpu_code(member, *anatomy(inputs.shape)[1:], interpret)
         axes = tuple(inputs.axes)
@@ -84,7 +86,7 @@ class GpuMembers:
         own, state = jax.device_get(_taken((varying, before), padded))
         leaves = [own[k] if k in own else np.asarray(x) for k, x in enumerate(all_leaves)]
         with jax.default_device(jax.local_devices(backend="cpu" if size <= 1024 else None)[0]):
-            done = jax.device_get(self.xla.code.advance_anywhere(leaves, state, np.int64(stop)))
+            done = jax.device_get(self.xla.code.advance_anywhere(leaves, state, np.int64(stop), None))
         self.dead[failed] = done.carry.interval.status[: len(failed)] != Status.SOLVED
         return _put_back(full, padded, done)
 
@@ -125,7 +127,7 @@ def _gpu_code(
     shape = jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(s, float) for s in shapes])
     n = shape[0].n
     x, scalar = jax.ShapeDtypeStruct((n,), float), jax.ShapeDtypeStruct((), float)
-    carry = jax.eval_shape(member.start, shape, (x, x, scalar))
+    carry = jax.eval_shape(member.start, shape, (x, x, scalar, None))
     full = MemberState(carry, jax.eval_shape(member.begin, shape, carry))
     step = translate(member.step_regardless, shape, carry, skip="newton_fallback")
     after = translate(member.after, shape, full) if member.watch else None

@@ -17,10 +17,12 @@ from noslip.engine.translate import translate
 from noslip.integrators.solve import Status
 from noslip.numerics.pytrees import anatomy
 from noslip.run import step as steps
+from noslip.run.driving import of_step
 from noslip.run.pairing import Pairing
 from noslip.run.runner import Piece, joined
 from noslip.run.step import Carry, Interval, Row
 from noslip.system import System
+from noslip.system.inputs import Drive, Held
 
 BLOCK = 256  # steps between restarts of the adaptive flow
 _compiled: dict[Any, Any] = {}
@@ -32,9 +34,12 @@ class ReferenceTrajectory:
     first_piece, brief = 64, 0
     join = staticmethod(joined)
 
-    def __init__(self, pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float, h: float):
+    def __init__(
+        self, pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float, h: float, inputs: Drive = None
+    ):
         system = self.system = pairing.system
-        self.integrator = pairing.integrator
+        self.integrator, self.inputs = pairing.integrator, inputs
+        self.steered = isinstance(inputs, Held) and system.inputs_within(inputs.values)[1]
         self.h, self.t0 = h, t
         self.step, self.saved, self.v = 0, 0, np.asarray(v)
         self.q, self.turns = self._wrap(np.asarray(q), np.zeros(system.n))
@@ -71,7 +76,7 @@ class ReferenceTrajectory:
     def _block(self, end: int, last: int, every: int) -> tuple[Row, bool]:
         marks = sorted({*range((self.step // every + 1) * every, end + 1, every), end})
         times = [self.t0 + k * self.h for k in [self.step, *marks]]
-        states, reached = self.flow(np.concatenate([self.q, self.v]), times)
+        states, reached = self._flow_through(np.concatenate([self.q, self.v]), times, marks)
         failed, n = reached < len(marks), self.system.n
         marks, states = marks[:reached], states[:reached]
         self.step = marks[-1] if marks else self.step
@@ -85,9 +90,31 @@ class ReferenceTrajectory:
         if marks:
             self.q, self.turns = self._wrap(states[-1][:n], self.turns)
             self.v = np.asarray(
-                self.system.project_velocity(self.q, states[-1][n:], self.t0 + self.step * self.h)
+                self._system_at_node(self.step).project_velocity(
+                    self.q, states[-1][n:], self.t0 + self.step * self.h
+                )
             )
         return rows, failed
+
+    def _flow_through(self, y: np.ndarray, times: list[float], marks: list[int]) -> tuple[np.ndarray, int]:
+        """The states at the marks, and how many were reached; with inputs, each step by itself."""
+        if self.inputs is None:
+            return self.flow(self.system, y, times)
+        n, found = self.system.n, []
+        for k in range(self.step, marks[-1]):
+            system, ends = self._system_at_node(k + 1), [self.t0 + k * self.h, self.t0 + (k + 1) * self.h]
+            if self.steered:  # a constraint that has switched
+                y = np.concatenate([y[:n], system.project_velocity(y[:n], y[n:], ends[0])])
+            states, reached = self.flow(system, y, ends)
+            if not reached:
+                break
+            y = states[-1]
+            found += [y] if k + 1 in marks else []
+        return np.array(found).reshape(-1, 2 * n), len(found)
+
+    def _system_at_node(self, k: int) -> System:
+        """With the inputs of the step that leads to node k, or of the first."""
+        return self.system.driven(of_step(self.inputs, max(k - 1, 0)))
 
     def _wrap(self, q: np.ndarray, before: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Declared angles in [-pi, pi], and the turns taken off in all."""
@@ -100,7 +127,8 @@ class ReferenceTrajectory:
         k = np.array(steps, dtype=int)
         t = self.t0 + k * self.h
         wrapped, turns = self._wrap(q, self.turns)
-        seen = [_observed(self.system, *state) for state in zip(wrapped, v, t, strict=True)]
+        states = zip(steps, wrapped, v, t, strict=True)
+        seen = [_observed(self._system_at_node(j), *state) for j, *state in states]
         lam, *energies = jax.tree.map(lambda *x: np.stack(x), *seen)
         counts, sizes = np.zeros(len(k), dtype=int), np.zeros(len(k))
         taken = np.diff(k, prepend=self.saved)
@@ -121,13 +149,13 @@ def _acceleration(system: System, q: Array, v: Array, t: Array) -> Array:
 
 
 def _flow(system: System) -> tuple[Any, str]:
-    """(state, times) -> (states at times[1:], how many were reached), and the name of the method."""
+    """(system, state, times) -> (states at times[1:], how many were reached), and the name of the method."""
     if importlib.util.find_spec("heyoka") is not None:
         try:
             return _taylor_flow(system), "heyoka"
         except CannotTranslate:
             pass  # the backend of the result says so
-    return _runge_kutta_flow(system), "scipy DOP853"
+    return _runge_kutta_flow, "scipy DOP853"
 
 
 def vector_field(system: System) -> list[tuple[Any, Any]]:
@@ -146,16 +174,15 @@ def vector_field(system: System) -> list[tuple[Any, Any]]:
 def _taylor_flow(system: System) -> Any:
     import heyoka as hy
 
-    leaves, *rest = anatomy(system)
-    key = tuple(rest)
+    key = anatomy(system)[1:]
     if key not in _compiled:
         pairs = vector_field(system)
         _compiled[key] = hy.taylor_adaptive(pairs, [0.0] * len(pairs), compact_mode=True, high_accuracy=True)
     solver = copy.deepcopy(_compiled[key])
-    values = [x for leaf in leaves for x in np.ravel(np.asarray(leaf, dtype=float))]
-    solver.pars[:] = values[: len(solver.pars)]  # heyoka keeps none after the last that is used
 
-    def flow(state: np.ndarray, times: list[float]) -> tuple[np.ndarray, int]:
+    def flow(system: System, state: np.ndarray, times: list[float]) -> tuple[np.ndarray, int]:
+        values = [x for leaf in jax.tree.leaves(system) for x in np.ravel(np.asarray(leaf, dtype=float))]
+        solver.pars[:] = values[: len(solver.pars)]  # heyoka keeps none after the last that is used
         solver.time, solver.state[:] = times[0], state
         outcome, *_, grid = solver.propagate_grid(np.array(times))
         good = int(np.sum(np.all(np.isfinite(grid[1:]), axis=1)))
@@ -165,7 +192,7 @@ def _taylor_flow(system: System) -> Any:
     return flow
 
 
-def _runge_kutta_flow(system: System) -> Any:
+def _runge_kutta_flow(system: System, state: np.ndarray, times: list[float]) -> tuple[np.ndarray, int]:
     from scipy.integrate import solve_ivp
 
     n = system.n
@@ -173,9 +200,6 @@ def _runge_kutta_flow(system: System) -> Any:
     def rhs(t: float, y: np.ndarray) -> np.ndarray:
         return np.concatenate([y[n:], _acceleration(system, y[:n], y[n:], t)])
 
-    def flow(state: np.ndarray, times: list[float]) -> tuple[np.ndarray, int]:
-        options = {"method": "DOP853", "rtol": 2.3e-14, "atol": 1e-15}
-        found = solve_ivp(rhs, (times[0], times[-1]), state, t_eval=times, **options)  # type: ignore[call-overload]
-        return found.y.T[1:], found.y.shape[1] - 1
-
-    return flow
+    options = {"method": "DOP853", "rtol": 2.3e-14, "atol": 1e-15}
+    found = solve_ivp(rhs, (times[0], times[-1]), state, t_eval=times, **options)  # type: ignore[call-overload]
+    return found.y.T[1:], found.y.shape[1] - 1

@@ -11,10 +11,12 @@ from jax import Array, lax
 
 from noslip.integrators.base import Integrator
 from noslip.integrators.solve import Status, without_derivatives
+from noslip.run.driving import of_step
 from noslip.run.pairing import Pairing
 from noslip.run.runner import Piece, joined
 from noslip.run.step import Carry, Row, first_state, row_of, save, step, strong
 from noslip.system import System
+from noslip.system.inputs import Drive
 
 ROWS = 1024  # rows that one compiled call can save
 
@@ -23,7 +25,14 @@ start = jax.jit(first_state, static_argnames="integrator")
 
 @partial(jax.jit, static_argnames="integrator")
 def advance(
-    system: System, integrator: Integrator, carry: Carry, h: Array, stop: Array, last: Array, every: Array
+    system: System,
+    integrator: Integrator,
+    carry: Carry,
+    h: Array,
+    stop: Array,
+    last: Array,
+    every: Array,
+    inputs: Drive = None,
 ) -> tuple[Carry, Row, Array]:
     """Step on to number `stop`, at most ROWS saves ahead; return the saved rows and their number.
 
@@ -35,7 +44,7 @@ def advance(
 
     def one_step(carry: Carry) -> Carry:
         with without_derivatives():
-            return step(system, integrator, carry, h)
+            return step(system, integrator, carry, h, of_step(inputs, carry.step))
 
     def to_next_save(loop: tuple[Carry, Row, Array]) -> tuple[Carry, Row, Array]:
         carry, rows, count = loop
@@ -65,9 +74,14 @@ class XlaTrajectory:
     first_piece, brief = 64, 0
     join = staticmethod(joined)
 
-    def __init__(self, pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float, h: float):
+    def __init__(
+        self, pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float, h: float, inputs: Drive = None
+    ):
         self.system, self.integrator, self.h = pairing.system, pairing.integrator, np.float64(h)
-        self.carry, first = start(self.system, self.integrator, q, v, np.float64(t), self.h)
+        # as long as the next power of two, so that runs of other lengths share the compiled loop
+        self.inputs = jax.tree.map(lambda x: np.resize(x, 1 << (len(x) - 1).bit_length()), inputs)
+        drive = of_step(inputs, 0)
+        self.carry, first = start(self.system, self.integrator, q, v, np.float64(t), self.h, drive)
         self.first = jax.tree.map(lambda x: np.array(x)[None], first)
 
     def step_size(self, h: float) -> None:
@@ -80,6 +94,7 @@ class XlaTrajectory:
         self.carry = strong(jax.tree.map(jnp.asarray, carry))
 
     def to(self, stop: int, last: int, every: int) -> Piece[Row]:
-        self.carry, rows, count = advance(self.system, self.integrator, self.carry, self.h, stop, last, every)
+        until = (stop, last, every, self.inputs)
+        self.carry, rows, count = advance(self.system, self.integrator, self.carry, self.h, *until)
         rows = jax.tree.map(lambda x: np.asarray(x)[: int(count)], rows)
         return Piece(rows, int(self.carry.step), int(self.carry.interval.status) != Status.SOLVED)

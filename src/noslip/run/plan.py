@@ -13,6 +13,7 @@ from noslip.integrators.base import Integrator
 from noslip.integrators.solve import Status
 from noslip.run.along import conserves_energy, failed_rows
 from noslip.run.choose import members_runner
+from noslip.run.inputs import Inputs
 from noslip.run.member import Member, MemberGroup, MemberInputs, MemberRow
 from noslip.run.observables import STATISTICS, Watched
 from noslip.run.pacing import Pace
@@ -38,6 +39,7 @@ class Plan:
     save_every: int
     backend: str
     threads: int | None
+    inputs: Inputs
 
     @property
     def saved_steps(self) -> list[int]:
@@ -47,7 +49,7 @@ class Plan:
 
     def runner(self, group: MemberGroup) -> MembersRunner:
         """These members at their start, on the backend of the plan."""
-        inputs = MemberInputs(self.system, group, self.step_size, self.t0)
+        inputs = MemberInputs(self.system, group, self.step_size, self.t0, self.inputs.table)
         return members_runner(Member(self.integrator, self.watch), inputs, self.backend, self.threads)
 
     def advance(self, runner: MembersRunner, rows_before: int = 0) -> Iterator[tuple[int, MemberRow | None]]:
@@ -112,5 +114,5 @@ class Plan:
     def info(self, group: MemberGroup, backend: str) -> RunInfo:
         """The record of the ensemble; of parameters that vary it names the first."""
         first = self.system.with_parameters({name: x[0] for name, x in group.varying.items()})
-        pairing = pairing_of(first, self.integrator)
-        return run_info(pairing, self.t0, self.step_size, self.steps, self.save_every, backend)
+        pairing, recorded = pairing_of(first, self.integrator), self.inputs.record
+        return run_info(pairing, self.t0, self.step_size, self.steps, self.save_every, backend, **recorded)

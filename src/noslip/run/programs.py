@@ -18,38 +18,42 @@ from noslip.integrators.solve import without_derivatives
 from noslip.run import step as steps
 from noslip.run.step import Carry, Row
 from noslip.system import System
+from noslip.system.inputs import Drive
 
 LARGEST = 64  # coordinates; beyond, XLA runs the step better
 Fixed = tuple[System, Array]  # what no step changes: the system, and h
-Initial = tuple[Array, Array, Array]  # q, v and t
+Initial = tuple[Array, Array, Array, Drive]  # q, v, t and the inputs of the first step
 Shapes = tuple[tuple[int, ...], ...]
+NO_INPUTS = jax.tree.structure(None)
 
 
 class StepPrograms:
-    """Start, step and save as scalar programs, the same for one trajectory and for members in lanes."""
+    """Start, step and save as scalar programs, the same for one trajectory and for members in lanes. What
+    a step reads after its state are its inputs."""
 
-    def __init__(self, system: System, integrator: Integrator):
+    def __init__(self, system: System, integrator: Integrator, drive: Drive = None):
         x, scalar = jax.ShapeDtypeStruct((system.n,), float), jax.ShapeDtypeStruct((), float)
-        self.fixed, self.initial = (system, scalar), (x, x, scalar)
+        self.fixed, self.initial = (system, scalar), (x, x, scalar, drive)
 
         def start(fixed: Fixed, initial: Initial) -> tuple[Carry, Row]:
-            q, v, t = initial
-            return steps.first_state(fixed[0], integrator, q, v, t, fixed[1])
+            q, v, t, drive = initial
+            return steps.first_state(fixed[0], integrator, q, v, t, fixed[1], drive)
 
-        def step(fixed: Fixed, carry: Carry) -> tuple[Carry, Array]:
+        def step(fixed: Fixed, before: tuple[Carry, Drive]) -> tuple[Carry, Array]:
             with without_derivatives():
-                return steps.step_or_stay(fixed[0], integrator, carry, fixed[1])
+                return steps.step_or_stay(fixed[0], integrator, before[0], fixed[1], before[1])
 
         def save(fixed: Fixed, carry: Carry) -> tuple[Row, Carry]:
             return steps.save(fixed[0], integrator, carry)
 
         self.start = translate(start, self.fixed, self.initial)
         self.carry, self.row = self.start.shape
-        self.step = translate(step, self.fixed, self.carry)
+        self.step = translate(step, self.fixed, (self.carry, drive))
         self.save = translate(save, self.fixed, self.carry)
         self.tables = {
             "fixed": Table(self.fixed),
             "initial": Table(self.initial),
+            "drive": Table(drive),
             "carry": Table(self.carry),
             "row": Table(self.row),
             "carry and row": Table((self.carry, self.row)),
@@ -86,14 +90,20 @@ def require_native(system: System) -> None:
 
 
 @cached_with_refusals
-def programs_of(structure: jax.tree_util.PyTreeDef, shapes: Shapes, integrator: Integrator) -> StepPrograms:
-    """Made once for equal methods on systems of one structure."""
+def programs_of(
+    structure: jax.tree_util.PyTreeDef,
+    shapes: Shapes,
+    integrator: Integrator,
+    inputs: jax.tree_util.PyTreeDef = NO_INPUTS,
+) -> StepPrograms:
+    """Made once for equal methods on systems of one structure, with inputs of another."""
     system = jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(s, float) for s in shapes])
+    drive = jax.tree.unflatten(inputs, [jax.ShapeDtypeStruct((), float)] * inputs.num_leaves)
     try:
-        return StepPrograms(system, integrator)
+        return StepPrograms(system, integrator, drive)
     except TooLarge:
         raise
     except CannotTranslate:  # of a first integral that has no scalar form, or of the step
         if not system.first_integrals:
             raise
-        return StepPrograms(system.without_first_integrals(), integrator)
+        return StepPrograms(system.without_first_integrals(), integrator, drive)

@@ -9,6 +9,7 @@ import json
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from types import MappingProxyType
 from typing import Any
 
 import jax
@@ -72,6 +73,9 @@ class RunInfo:
     source: str = ""
     arguments: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
+    inputs_between: str = "hold"
+    input_functions: tuple[str, ...] = ()
+    """The inputs that were functions of t, which a file does not hold."""
     integrator_source: str = ""
     """Where the method came from if it is not one of noslip, as `integrators.word_of` says."""
 
@@ -84,18 +88,36 @@ class RunInfo:
     def from_attributes(cls, attributes: Mapping[str, str]) -> RunInfo:
         """From the attributes of a dataset."""
         info = json.loads(attributes["noslip"])
-        return cls(**info | {name: tuple(info[name]) for name in ("coordinates", "angles")})
+        return cls(
+            **info
+            | {
+                name: tuple(info[name])
+                for name in ("coordinates", "angles", "input_functions")
+                if name in info
+            }
+        )
 
 
-def run_info(pairing: Pairing, t0: Scalar, h: Scalar, steps: int, every: int, backend: str) -> RunInfo:
-    """What is run, for the record."""
+def run_info(
+    pairing: Pairing,
+    t0: Scalar,
+    h: Scalar,
+    steps: int,
+    every: int,
+    backend: str,
+    inputs_between: str = "hold",
+    input_functions: tuple[str, ...] = (),
+    constants: Mapping[str, Any] = MappingProxyType({}),
+) -> RunInfo:
+    """What is run, for the record; `constants` are the inputs as they are where a run gives none."""
+    parameters = visible(pairing.system.parameters) | dict(constants)
     system, (multiplier_source, source) = pairing.system, pairing.facts
     name, word = type(pairing.integrator).__name__, word_of(type(pairing.integrator))
     return RunInfo(
         integrator=name,
         options=pairing.integrator.options(),
         coordinates=system.coordinates,
-        parameters=visible(system.parameters),
+        parameters=parameters,
         step_size=h,
         steps=steps,
         save_every=every,
@@ -104,8 +126,10 @@ def run_info(pairing: Pairing, t0: Scalar, h: Scalar, steps: int, every: int, ba
         multiplier_source=multiplier_source,
         angles=system.angles,
         source=source,
-        arguments=visible(system.parameters),
+        arguments=dict(parameters),
         versions=versions(),
+        inputs_between=inputs_between,
+        input_functions=input_functions,
         integrator_source="" if word == name else word,
     )
 

@@ -200,12 +200,13 @@ def note(path: str | Path, name: str, text: str) -> None:
 @dataclass(frozen=True)
 class Stored:
     """What a store holds: the record of the run, arrays (those with a time axis are read when they are
-    indexed), the parameters that vary, and the statistics of each observable."""
+    indexed), the parameters that vary, the statistics of each observable, and the inputs."""
 
     info: RunInfo
     arrays: Arrays
     parameters: Arrays
     statistics: dict[str, list[str]]
+    inputs: Arrays
 
 
 def read_store(path: str | Path) -> Stored:
@@ -219,4 +220,5 @@ def read_store(path: str | Path) -> Stored:
     group = zarr.open_group(str(folder), mode="r")
     arrays = {name: array if array.ndim > 1 else array[...] for name, array in group.arrays()}
     parameters = {name: np.asarray(arrays[f"parameter_{name}"]) for name in attributes["layout"]["varying"]}
-    return Stored(RunInfo.from_attributes(attributes), arrays, parameters, attributes["statistics"])
+    inputs = {name.removeprefix("input_"): x for name, x in arrays.items() if name.startswith("input_")}
+    return Stored(RunInfo.from_attributes(attributes), arrays, parameters, attributes["statistics"], inputs)

@@ -96,6 +96,8 @@ def _make(
     for name, x in group.varying.items():
         extra = tuple(f"{name}_{i}" for i in range(x.ndim - 1))
         store.create_array(f"parameter_{name}", data=x, dimension_names=("member", *extra))
+    for name, x in plan.inputs.values.items():
+        store.create_array(f"input_{name}", data=np.asarray(x), dimension_names=("input",))
     if "t" not in rows:
         t = plan.t0 + plan.step_size * np.asarray(marks)
         store.create_array("t", data=t, dimension_names=("time",))
@@ -138,7 +140,8 @@ def _description(plan: Plan, group: MemberGroup, backend: str) -> dict[str, Any]
     versions = {
         f"version of {k}": x for k, x in info["versions"].items() if k in ("noslip", "jax", "llvmlite")
     }
-    states = {"q0s": group.q, "v0s": group.v} | {f"parameter {name}": x for name, x in group.varying.items()}
+    states = {f"inputs {name}": x for name, x in plan.inputs.values.items()}
+    states |= {"q0s": group.q, "v0s": group.v} | {f"parameter {name}": x for name, x in group.varying.items()}
     return {
         "members": group.count,
         **{k: info[k] for k in kept},

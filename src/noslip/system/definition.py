@@ -28,19 +28,22 @@ from noslip.errors import unknown_name
 from noslip.numerics.linear import orthogonal_rows, spd_solve
 from noslip.system.captured import Captured
 from noslip.system.derived import Parameters, derived, motion
+from noslip.system.inputs import Signal, Steered
 from noslip.system.time import TIME, Timed, timed, visible
 
+MAPPINGS = ("first_integrals", "inputs")
 Vector = Any  # whatever jnp.asarray turns into an array of floats
 
 
 @jax.tree_util.register_pytree_node_class
 @dataclass(frozen=True, eq=False)
-class System:
+class System(Steered):
     """A Lagrangian system with linear, affine or nonlinear velocity constraints, or with none.
 
     At most one of `one_forms=mu(q, p)` of shape (m, n), the same with `drift=b(q, p)` of shape (m,),
     or `constraint=phi(q, v, p)` of shape (m,). These, `lagrangian`, `frame` and first integrals may take t
-    before p. See the documentation for every argument.
+    before p. `inputs` are parameters, with the values that they have where a run gives none. See the
+    documentation for every argument.
     JAX sees a system as its parameters, so it can be an argument of jit, grad and vmap.
     """
 
@@ -57,6 +60,8 @@ class System:
     first_integrals: Mapping[str, Callable[[Array, Array, Parameters], Array]] = field(default_factory=dict)
     fibre: tuple[str, ...] | None = None
     multiplier: Callable[[Array, Parameters], Array] | None = None
+    inputs: Mapping[str, float] = field(default_factory=dict)
+    signals: tuple[tuple[str, Signal], ...] = field(init=False, default=(), repr=False)
     m: int = field(init=False, default=0)
     captured: Captured = field(init=False, repr=False)
     orthogonal: bool = field(init=False, default=False, repr=False)
@@ -70,6 +75,8 @@ class System:
             if isinstance(value, str):
                 raise TypeError(f"`{name}` must be a tuple of names, but the string '{value}' was provided")
             assign(name, None if value is None else tuple(value))
+        assign("inputs", {k: _input(k, x) for k, x in self.inputs.items()})
+        assign("parameters", {**self.inputs, **self.parameters})
         self._tell_time(assign)
         assign("parameters", {k: _parameter(k, v) for k, v in self.parameters.items()})
         assign("m", check_structure(self))
@@ -91,14 +98,15 @@ class System:
     def _static(self) -> tuple[Any, ...]:
         """All but the parameters, hashable."""
         static = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "parameters"}
-        static["first_integrals"] = tuple(self.first_integrals.items())
+        static |= {name: tuple(getattr(self, name).items()) for name in MAPPINGS}
         return tuple(static.items())
 
     @property
     def _functions(self) -> dict[str, Any]:
         names = ("lagrangian", "one_forms", "drift", "constraint", "force", "frame", "multiplier")
         given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
-        return given | {f"first_integrals['{name}']": f for name, f in self.first_integrals.items()}
+        given |= {f"first_integrals['{name}']": f for name, f in self.first_integrals.items()}
+        return given | {f"inputs['{name}']": f for name, f in self.signals}
 
     def refuse_changed(self) -> None:
         """Raise where a function reads a value that is no longer what it was when the system was made."""
@@ -126,7 +134,7 @@ class System:
     def tree_unflatten(cls, static: tuple[Any, ...], children: tuple[dict[str, Any]]) -> Self:
         system = object.__new__(cls)
         for name, value in static:
-            object.__setattr__(system, name, dict(value) if name == "first_integrals" else value)
+            object.__setattr__(system, name, dict(value) if name in MAPPINGS else value)
         object.__setattr__(system, "parameters", children[0])
         system.__dict__["_static"] = static
         return system
@@ -143,38 +151,32 @@ class System:
         _, static = self.tree_flatten()
         return self.tree_unflatten(static, (values,))
 
-    # ---- time -------------------------------------------------------------------------------------
-    @property
-    def time(self) -> Any:
-        """The time at which the system is; 0 unless `at` has set it."""
-        return self.parameters.get(TIME, 0.0)
+    def with_signals(self, signals: Mapping[str, Signal]) -> Self:
+        """The same system with some inputs as functions of t, for JAX."""
+        key = ("signals", *signals.items())
+        if key not in self.remembered:
+            own = tuple((dict(self.signals) | dict(signals)).items())
+            made = self.tree_unflatten(self._changed(signals=own), (dict(self.parameters),))
+            captured = Captured(made._functions)
+            static = made._changed(captured=captured)
+            self.remembered[key] = self.tree_unflatten(static, (dict(self.parameters),))
+        return self.remembered[key]
 
-    def at(self, t: Any) -> Self:
-        """The same system at time t; itself where nothing but its force contains t."""
-        if TIME not in self.parameters:
-            return self
-        return self.tree_unflatten(self._static, (dict(self.parameters) | {TIME: t},))
-
-    @functools.cached_property
-    def moving(self) -> bool:
-        """Whether the Lagrangian or the constraints contain t."""
-        return any(
-            isinstance(f, Timed) for f in (self.lagrangian, self.one_forms, self.drift, self.constraint)
-        )
+    def _changed(self, **changes: Any) -> tuple[Any, ...]:
+        """All but the parameters, with some of it changed."""
+        return tuple((name, changes.get(name, value)) for name, value in self._static)
 
     def with_orthogonal_forms(self) -> Self:
         """The same motion with its one-forms made orthogonal wherever C = mu M^-1 mu^T is inverted, which
         squares their condition: for forms that are nearly parallel."""
         if "orthogonal" not in self.remembered:
-            changed = tuple((name, True if name == "orthogonal" else x) for name, x in self._static)
-            self.remembered["orthogonal"] = self.tree_unflatten(changed, (dict(self.parameters),))
+            static = self._changed(orthogonal=True)
+            self.remembered["orthogonal"] = self.tree_unflatten(static, (dict(self.parameters),))
         return self.remembered["orthogonal"]
 
     def without_first_integrals(self) -> Self:
         """The same motion with nothing declared about it."""
-        _, static = self.tree_flatten()
-        bare = tuple((name, () if name == "first_integrals" else value) for name, value in static)
-        return self.tree_unflatten(bare, (dict(self.parameters),))
+        return self.tree_unflatten(self._changed(first_integrals=()), (dict(self.parameters),))
 
     # ---- shapes and kinds -------------------------------------------------------------------------
     @functools.cached_property
@@ -341,6 +343,16 @@ class System:
             v = v - correction @ phi
         return v
 
+    def consistent_velocity(
+        self, q: Vector, fixed: Mapping[str, Any], t: Vector = None, *, parameters: Parameters | None = None
+    ) -> np.ndarray:
+        """The admissible velocity of least kinetic energy with the speeds in `fixed`: of a coordinate by its
+        name, or of a function f(q, v, p) as {"name": (f, value)}. Says what cannot be."""
+        from noslip.system.starts import consistent_velocity
+
+        system = self if parameters is None else self.with_parameters(parameters)
+        return consistent_velocity(system if t is None else system.at(float(t)), np.asarray(q, float), fixed)
+
     @derived
     def projectors(
         self, q: Vector, t: Vector = None, *, parameters: Parameters | None = None
@@ -351,6 +363,13 @@ class System:
         correction = self._projection(q, jnp.zeros_like(q))[1]
         Q = correction @ self.mu(q, jnp.zeros_like(q))
         return jnp.eye(self.n) - Q, Q
+
+
+def _input(name: str, value: Any) -> float:
+    number = _parameter(name, value)
+    if np.shape(number) != () or isinstance(number, jax.core.Tracer):
+        raise ValueError(f"input '{name}' must have a number as its default, but {value!r} was provided")
+    return float(number)
 
 
 def _parameter(name: str, value: Any) -> Any:
