@@ -15,6 +15,7 @@ from noslip import moved
 from noslip.version import __version__
 
 if TYPE_CHECKING:
+    from noslip.analysis.linearize import linearize
     from noslip.ensembles import Ensemble, Observable, ensemble
     from noslip.errors import Interrupted, SolveFailed
     from noslip.saved import Rerun, rerun
@@ -32,12 +33,14 @@ __all__ = [
     "Trajectory",
     "__version__",
     "ensemble",
+    "linearize",
     "load",
     "rerun",
     "simulate",
 ]
 _HOMES = {
     "ensembles": ("Ensemble", "Observable", "ensemble"),
+    "analysis.linearize": ("linearize",),
     "errors": ("Interrupted", "SolveFailed"),
     "saved": ("Rerun", "rerun"),
     "simulate": ("simulate",),
