@@ -16,9 +16,11 @@ from noslip.version import __version__
 
 if TYPE_CHECKING:
     from noslip.analysis.error_estimate import error_estimate
+    from noslip.analysis.linearize import linearize
     from noslip.ensembles import Ensemble, Observable, ensemble
     from noslip.errors import Damaged, Interrupted, SolveFailed
-    from noslip.prepared import Prepared, Stepper, prepare, resume
+    from noslip.prepared import Prepared, Stepper, prepare
+    from noslip.resuming import resume
     from noslip.run.events import Event
     from noslip.saved import Rerun, rerun
     from noslip.simulate import simulate
@@ -40,6 +42,7 @@ __all__ = [
     "__version__",
     "ensemble",
     "error_estimate",
+    "linearize",
     "load",
     "prepare",
     "rerun",
@@ -49,9 +52,11 @@ __all__ = [
 _HOMES = {
     "analysis.error_estimate": ("error_estimate",),
     "ensembles": ("Ensemble", "Observable", "ensemble"),
+    "analysis.linearize": ("linearize",),
     "errors": ("Damaged", "Interrupted", "SolveFailed"),
     "run.events": ("Event",),
-    "prepared": ("Prepared", "Stepper", "prepare", "resume"),
+    "prepared": ("Prepared", "Stepper", "prepare"),
+    "resuming": ("resume",),
     "saved": ("Rerun", "rerun"),
     "simulate": ("simulate",),
     "system": ("System",),

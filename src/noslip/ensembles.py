@@ -24,6 +24,7 @@ from noslip.run.arguments import (
 )
 from noslip.run.choose import on_cpu
 from noslip.run.events import Event, bounded, checked
+from noslip.run.inputs import given_inputs
 from noslip.run.member import MemberGroup
 from noslip.run.observables import Observable, Observables, watched
 from noslip.run.occurrences import Occurrences
@@ -67,6 +68,7 @@ class Ensemble:
     info: RunInfo = field(repr=False)
     events: Mapping[str, Occurrences] = field(default_factory=dict, repr=False)
     stopped_by: np.ndarray = field(default_factory=lambda: np.empty(0, str), repr=False)
+    inputs: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         members, failed, waiting = len(self.status), np.sum(self.status > 0), np.sum(self.status < 0)
@@ -94,6 +96,7 @@ class Ensemble:
         arrays: Mapping[str, Any],
         parameters: Mapping[str, Any],
         statistics: Mapping[str, Sequence[str]],
+        inputs: Mapping[str, Any],
     ) -> Ensemble:
         """From arrays by the names that they have in a dataset."""
         own = ("t", "q", "v", "multipliers", "energy", "constraint_residual")
@@ -105,6 +108,7 @@ class Ensemble:
             },
             parameters=parameters,
             info=info,
+            inputs=inputs,
         )
 
     @classmethod
@@ -114,7 +118,7 @@ class Ensemble:
         from noslip.run.store import read_store
 
         stored = read_store(path)
-        return cls.assemble(stored.info, stored.arrays, stored.parameters, stored.statistics)
+        return cls.assemble(stored.info, stored.arrays, stored.parameters, stored.statistics, stored.inputs)
 
     def to_xarray(self) -> xarray.Dataset:
         """With dimensions member, time, coordinate, constraint; parameters that vary are coordinates."""
@@ -135,6 +139,8 @@ class Ensemble:
         variables |= {f"observed_{name}": (("member", "time"), x) for name, x in self.observed.items()}
         for name, kinds in self.statistics.items():
             variables |= {f"{name}_{kind}": (("member",), x) for kind, x in kinds.items()}
+        for name, x in self.inputs.items():
+            variables[f"input_{name}"] = (("member", "input") if x.ndim > 1 else ("input",), x)
         coordinates: dict[str, Any] = {
             "t": (times, self.t),
             "coordinate": list(self.info.coordinates),
@@ -156,6 +162,8 @@ def ensemble(
     t_end: float | None = None,
     t0: float = 0.0,
     parameters: Mapping[str, Any] | None = None,
+    inputs: Mapping[str, Any] | None = None,
+    inputs_between: str = "hold",
     save_every: int | None = None,
     observables: Observables = None,
     events: Mapping[str, Event] | None = None,
@@ -170,9 +178,9 @@ def ensemble(
 ) -> Ensemble:
     """Run `integrator` on `system` from every row of (q0s, v0s); see `simulate` for the common arguments.
 
-    A state or parameter without the leading axis is shared by all members. By default the first and the last
-    state are saved; `save_every` saves more. `observables` are watched at every step: names, or a mapping
-    of names to `Observable`s, functions f(q, v, p) or names of what to watch.
+    A state, parameter or input without the leading axis is shared by all members. By default the first and
+    the last state are saved; `save_every` saves more. `observables` are watched at every step: names, or a
+    mapping of names to `Observable`s, functions f(q, v, p) or names of what to watch.
     A failed member stops; with throw=False that is only recorded in `status`.
 
     With `store` the ensemble is written to that Zarr folder while it runs, `chunk` members at a time, and
@@ -189,9 +197,11 @@ def ensemble(
         raise TypeError(
             f"`parameters` must be a mapping of names to values, but {shown(parameters)} was provided"
         )
+    if not isinstance(inputs, Mapping | None):
+        raise TypeError(f"`inputs` must be a mapping of names to values, but {shown(inputs)} was provided")
     h, start = (as_floats(name, x, (), False) for name, x in (("step_size", step_size), ("t0", t0)))
     threads = None if threads is None else whole("threads", threads, 1)
-    group, shared = check_members(system, q0s, v0s, parameters or {})
+    group, shared = check_members(system, q0s, v0s, parameters or {}, inputs or {})
     system = system.with_parameters(shared)
     if t_end is not None and isinstance(integrator, Integrator) and integrator.own_time:
         raise ValueError("`steps` must be given instead of `t_end` where every member makes its own time")
@@ -199,17 +209,22 @@ def ensemble(
     if looked_for and store is not None:
         raise ValueError("`events` cannot be kept in a `store`; run the ensemble in memory")
     steps = whole_steps(bounded(steps, t_end, max_steps, looked_for, True), t_end, start, h)
+    given = given_inputs(system, inputs, inputs_between, steps, float(start), float(h), group.count)
+    system = given.system
     every = max(steps, 1) if save_every is None else whole("save_every", save_every, 1)
     watch = watched(system, observables)
     first = group.first(system.n)
     one = system.with_parameters({name: x[0] for name, x in first.varying.items()})
     with on_cpu():
         check_run(one, integrator, first.q[0], first.v[0], start, h, backend, members=group.count)
-        refuse_inadmissible(system, group)
-        if parallel_along(one, *group.states(system.n)):
+        refuse_inadmissible(system.at(float(start)), group)
+        if parallel_along(one, *group.states(system.n), np.full(group.count, float(start))):
             system = system.with_orthogonal_forms()
-    plan = Plan(system, integrator, watch, float(start), float(h), steps, every, backend, threads, looked_for)
+    where = (float(start), float(h), steps, every)
+    plan = Plan(system, integrator, watch, *where, backend, threads, given, looked_for)
     if store is not None:
+        if any(x.ndim > 1 for x in given.values.values()):
+            raise ValueError("`inputs` must be shared by all members of an ensemble with a `store`")
         result = _run_in_store(plan, group, store, chunk, cluster, progress)
     elif chunk is not None or cluster is not None:
         name = "chunk" if chunk is not None else "cluster"
@@ -236,6 +251,7 @@ def _run_in_memory(plan: Plan, group: MemberGroup, progress: bool | Progress | N
         {"t": plan.t0 + plan.step_size * np.asarray(marks)} | plan.saved(rows) | plan.summary(runner),
         group.varying,
         {name: kinds for name, _, kinds in plan.watch},
+        plan.inputs.values,
     )
     if plan.events:
         happened, stopped_by = plan.occurrences(runner)

@@ -8,7 +8,7 @@ arrays are taken out of those tables when they are first asked for.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
@@ -21,20 +21,21 @@ from noslip.integrators.solve import Status
 from noslip.numerics.tracing import is_traced
 from noslip.run.along import BLOWN_UP, conserves_energy
 from noslip.run.arguments import as_floats, check_run, parallel_at, whole
-from noslip.run.choose import BACKENDS, on_cpu, trajectory_runner
-from noslip.run.drive import all_rows
-from noslip.run.occurrences import Log
+from noslip.run.choose import on_cpu, trajectory_runner
+from noslip.run.driving import of_step
+from noslip.run.inputs import as_numbers, given_inputs
 from noslip.run.one_native import CAPACITY, NativeTrajectory, saves
 from noslip.run.pairing import Pairing, pairing_of
-from noslip.run.record import Report, run_info
+from noslip.run.record import run_info
 from noslip.run.runner import TrajectoryRunner
 from noslip.run.step import TURN, Row
-from noslip.simulate import as_trajectory, failure, simulate
+from noslip.simulate import as_trajectory, simulate
 from noslip.system import System
 from noslip.system.conditions import LOOKS
+from noslip.system.inputs import Held
+from noslip.system.time import visible
 from noslip.trajectory import Origin, Trajectory
 
-ROW_ARRAYS = ("t", "q", "v", "multipliers", "multiplier_t", "energy", "energy_scale", "constraint_residual")
 BRIEF = 4096  # steps; longer runs can be interrupted and watch their progress, as those of `simulate`
 Loss = Callable[[Trajectory], Any]
 
@@ -70,6 +71,7 @@ def prepare(
     steps: int,
     t0: float = 0.0,
     save_every: int = 1,
+    inputs_between: str = "hold",
     backend: str = "auto",
 ) -> Prepared:
     """A run that will be made many times, from various states and with various parameters."""
@@ -83,7 +85,8 @@ def prepare(
     every, count = whole("save_every", save_every, 1), whole("steps", steps, 0)
     if reason := pairing_of(system, integrator).refusal:
         raise ValueError(f"{type(integrator).__name__} cannot run on this system: {reason}")
-    return Prepared(system, integrator, h, count, t, every, backend)
+    given_inputs(system, None, inputs_between, count, t, h)
+    return Prepared(system, integrator, h, count, t, every, inputs_between, backend)
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,11 +103,20 @@ class Prepared:
     steps: int
     t0: float
     save_every: int
+    inputs_between: str
     backend: str
     _quick: list[_Quick] = field(default_factory=list, repr=False)
 
-    def __call__(self, q0: Any, v0: Any, parameters: Mapping[str, Any] | None = None) -> Trajectory:
-        """One run from (q0, v0)."""
+    def __call__(
+        self,
+        q0: Any,
+        v0: Any,
+        parameters: Mapping[str, Any] | None = None,
+        inputs: Mapping[str, Any] | None = None,
+    ) -> Trajectory:
+        """One run from (q0, v0); one with `inputs` is a call of `simulate`."""
+        if inputs is not None:
+            return self._carefully(q0, v0, parameters, inputs)
         plain = type(q0) is type(v0) is np.ndarray and parameters is None  # the usual case, told at once
         if self._quick and (plain or not is_traced(q0, v0, parameters)):
             q, v = self._states(q0, v0)
@@ -115,10 +127,17 @@ class Prepared:
             self._prepare_quick()
         return run
 
-    def _carefully(self, q0: Any, v0: Any, parameters: Mapping[str, Any] | None) -> Trajectory:
+    def _carefully(
+        self,
+        q0: Any,
+        v0: Any,
+        parameters: Mapping[str, Any] | None,
+        inputs: Mapping[str, Any] | None = None,
+    ) -> Trajectory:
         return simulate(
             self.system, self.integrator, q0, v0, parameters=parameters, step_size=self.step_size,
-            steps=self.steps, t0=self.t0, save_every=self.save_every, backend=self.backend,
+            steps=self.steps, t0=self.t0, inputs=inputs, inputs_between=self.inputs_between,
+            save_every=self.save_every, backend=self.backend,
         )  # fmt: skip
 
     def _prepare_quick(self) -> None:
@@ -134,15 +153,29 @@ class Prepared:
             for name, x in (("q0", q0), ("v0", v0))
         ]  # fmt: skip
 
-    def start(self, q0: Any, v0: Any, parameters: Mapping[str, Any] | None = None) -> Stepper:
-        """A run that is taken one step at a time, for closed loops; `steps` does not bound it."""
+    def start(
+        self,
+        q0: Any,
+        v0: Any,
+        parameters: Mapping[str, Any] | None = None,
+        inputs: Mapping[str, float] | None = None,
+    ) -> Stepper:
+        """A run that is taken one step at a time, for closed loops; `steps` does not bound it. `inputs` are
+        those of the first step, for the row of the initial time."""
         q, v = self._states(q0, v0)
         system = self.system if parameters is None else self.system.with_parameters(parameters)
+        begin = {name: system.parameters[name] for name in system.inputs} | as_numbers(system, inputs)
+        if begin and self.integrator.own_time:
+            raise ValueError(
+                "a method that makes its own time has no steps of known length to hold inputs over"
+            )
+        drive = Held({name: np.array([x]) for name, x in begin.items()}) if begin else None
+        system = system.driven(of_step(drive, 0))
         with on_cpu():
             pairing = check_run(system, self.integrator, q, v, self.t0, self.step_size, self.backend)
-            stable = pairing.where_forms_are_parallel if parallel_at(pairing, q, v) else pairing
-            runner = trajectory_runner(stable, q, v, self.t0, self.step_size, self.backend)
-        return Stepper(runner, self.integrator.own_time, self.t0, self.step_size)
+            stable = pairing.where_forms_are_parallel if parallel_at(pairing, q, v, self.t0) else pairing
+            runner = trajectory_runner(stable, q, v, self.t0, self.step_size, self.backend, drive)
+        return Stepper(runner, system, begin, self.integrator.own_time, self.t0, self.step_size)
 
     def value_and_gradient(self, loss: Loss) -> Callable[..., tuple[float, Gradient]]:
         """f(q0, v0, parameters=None): loss(run), a number that JAX makes of the run's arrays, and its
@@ -159,7 +192,7 @@ class Prepared:
             system = self.system if parameters is None else self.system.with_parameters(parameters)
             with on_cpu():
                 check_run(system, self.integrator, q, v, self.t0, self.step_size, "auto")
-                (number, status), found = compiled(q, v, dict(system.parameters))
+                (number, status), found = compiled(q, v, visible(system.parameters))
             if int(status) != Status.SOLVED:
                 raise SolveFailed(f"a step failed: {Status(int(status)).message}", None)
             dq, dv, dp = jax.tree.map(np.asarray, found)
@@ -176,7 +209,8 @@ class _Quick:
         programs = self.programs = pairing.programs
         self.pairing, self.system = pairing, pairing.system
         self.fixed = programs.tables["fixed"].pack([*pairing.leaves, h], 1, 1)
-        self.slots = dict(zip(sorted(self.system.parameters), programs.tables["fixed"].places, strict=False))
+        slots = zip(sorted(self.system.parameters), programs.tables["fixed"].places, strict=False)
+        self.slots = visible(dict(slots))
         start, out = programs.checked_start_one
         self.start, self.advance = start.call, programs.advance_one.call
         self.carry, self.row, self.rows = programs.tables["carry"].slots, programs.tables["row"].slots, rows
@@ -188,6 +222,7 @@ class _Quick:
         places = programs.tables["row"].first_slots
         self.energy, self.scale = places.energy, places.energy_scale
         self.places = [(place, place + self.system.n) for place in (places.q, places.v)]
+        self.places.append((places.t, places.t + 1))
         self.conserved = conserves_energy(self.system)
         self.looks = np.unique(np.linspace(0, rows, LOOKS).round().astype(int))
 
@@ -258,21 +293,36 @@ class _Quick:
         end = memory[self.state : self.state + self.carry]
         runner.carry, runner.reached = end[None, :, None].copy(), plan.steps
         rows = self.programs.tables["row"].split_bits(table)
-        info = run_info(pairing, plan.t0, plan.step_size, plan.steps, plan.save_every, "native")
+        how = (plan.t0, plan.step_size, plan.steps, plan.save_every, "native")
+        info = run_info(pairing, *how, inputs_between=plan.inputs_between)
         return as_trajectory(pairing, rows, q, v, info, np, Origin(pairing, runner))
 
 
 class Stepper:
     """A run that is taken one step at a time; the whole state of its method is kept between them."""
 
-    def __init__(self, runner: TrajectoryRunner[Any], own_time: bool, t0: float, h: float):
+    def __init__(
+        self,
+        runner: TrajectoryRunner[Any],
+        system: System,
+        inputs: Mapping[str, float],
+        own_time: bool,
+        t0: float,
+        h: float,
+    ):
         self._runner, self._own_time, self._t0, self._h = runner, own_time, t0, h
+        self._system, self._inputs = system, inputs
         self._row: Any = runner.first
         self._seen: Any = None
         self._steps = 0
 
-    def step(self) -> Stepper:
-        """One step further; a step that cannot be solved raises `SolveFailed` and leaves all as it was."""
+    def step(self, inputs: Mapping[str, float] | None = None) -> Stepper:
+        """One step further, with these inputs held over it; those that are not given stay as they were. A
+        step that cannot be solved raises `SolveFailed` and leaves all as it was."""
+        if inputs is not None:
+            self._inputs = {**self._inputs, **as_numbers(self._system, inputs)}
+        if self._inputs:
+            self._runner.feed(Held(dict(self._inputs)))
         k = self._steps + 1
         row, _, failed = self._runner.to(k, k, 1)
         if failed:
@@ -307,61 +357,3 @@ class Stepper:
     def v(self) -> np.ndarray:
         """The velocities."""
         return np.asarray(self.row.v)
-
-
-def resume(run: Trajectory, *, steps: int) -> Trajectory:
-    """The run that goes on for `steps` more: with the bits that it has when it is not interrupted."""
-    if not isinstance(run, Trajectory):
-        raise TypeError(f"`run` must be a Trajectory, but {run!r} was provided")
-    more = whole("steps", steps, 0)
-    if run.origin is None or run.origin.runner is None:
-        raise ValueError(
-            "this run has no state of its method to go on from, since it was loaded or traced; "
-            "noslip.rerun(path).run has"
-        )
-    if not run.success:
-        raise ValueError(f"a run that has failed cannot go on: {run.report.worst.message}")
-    if run.info.save_at:
-        raise ValueError("a run with `save_at` has no rows to go on with; use simulate, or noslip.prepare")
-    if run.stopped_by:
-        raise ValueError(f"a run that the event '{run.stopped_by}' has ended cannot go on")
-    info, pairing = run.info, run.origin.pairing
-    h, t0, every, done = info.step_size, info.t0, info.save_every, info.steps
-    if pairing.integrator.host_driven:  # a flow has no steps to go on from: its bits depend on its blocks
-        how = {"step_size": h, "steps": done + more, "t0": t0, "save_every": every}
-        events = dict(pairing.events) or None
-        return simulate(pairing.system, pairing.integrator, run.q0, run.v0, events=events, **how)
-    with on_cpu():
-        backend = info.backend if info.backend in BACKENDS else "auto"
-        runner = trajectory_runner(pairing, run.q0, run.v0, t0, h, backend)
-        runner.restore(run.origin.runner.snapshot())
-        log = Log(pairing.system, pairing.events)
-        rows, _ = all_rows(runner, done + more, every, None, conserves_energy(pairing.system), done, log)
-        end = int(rows.step[-1]) if log.stopped_by else done + more
-        whole_info, here = replace(info, steps=end, stopped_by=log.stopped_by), Origin(pairing, runner)
-        later = as_trajectory(pairing, rows, run.q0, run.v0, whole_info, np, here, log.occurrences())
-        result = _joined(run, later, done % every != 0 and more > 0)
-    if not result.success:
-        detail = pairing.integrator.failure_detail(pairing.system, result)
-        raise SolveFailed(failure(result, detail), result)
-    return result
-
-
-def _joined(run: Trajectory, later: Trajectory, unplanned: bool) -> Trajectory:
-    """Both parts as one. The first row of the later one is the last of the other, and goes, as does an
-    `unplanned` last row, that was saved only because the run ended there: its record joins the next."""
-    end = len(run.t) - unplanned
-
-    def join(before: Any, after: Any) -> Any:
-        return np.concatenate([before[:end], after[1:]])
-
-    names = [f.name for f in fields(Report)]
-    report = {name: join(getattr(run.report, name), getattr(later.report, name)) for name in names}
-    if unplanned and len(report["steps"]) > end:
-        for name, values in report.items():
-            both = getattr(run.report, name)[-1], values[end]
-            values[end] = sum(both) if name == "steps" else max(both)
-    integrals = {name: join(x, later.first_integrals[name]) for name, x in run.first_integrals.items()}
-    arrays = {name: join(getattr(run, name), getattr(later, name)) for name in ROW_ARRAYS}
-    events = {name: there.then(later.events[name]) for name, there in run.events.items()}
-    return replace(later, **arrays, first_integrals=integrals, report=Report(**report), events=events)

@@ -25,6 +25,7 @@ from noslip.run.checked import Verified, require_zarr, verify_folder
 from noslip.run.record import RunInfo
 from noslip.simulate import simulate
 from noslip.system import System
+from noslip.system.time import visible
 from noslip.texts import listed
 from noslip.trajectory import Trajectory, load
 
@@ -94,16 +95,23 @@ def rerun(
     if missing := needed(info, system, integrator):
         given = {"system": system, "integrator": integrator}
         raise ValueError(_refusal(path, info, missing, given))
+    if info.input_functions:
+        names = ", ".join(f"'{name}'" for name in info.input_functions)
+        raise ValueError(f"the inputs {names} of this run were functions of t, which a file does not hold")
     done = int(np.sum(old.report.steps))
+    # an interrupted run is compared as far as it went
+    steps = done if old.success and not info.save_at else info.steps
+    count = steps + (info.inputs_between == "linear")
     new = simulate(
         system_of(info, system),
         integrator_of(info, integrator),
         old.q0,
         old.v0,
         step_size=info.step_size,
-        # an interrupted run is compared as far as it went
-        steps=done if old.success and not info.save_at else info.steps,
+        steps=steps,
         t0=info.t0,
+        inputs={name: x[:count] for name, x in old.inputs.items()},
+        inputs_between=info.inputs_between,
         save_every=info.save_every,
         save_at=old.t if info.save_at else None,
         backend=info.backend if info.backend in BACKENDS else "auto",
@@ -138,10 +146,11 @@ def system_of(info: RunInfo, given: GivenSystem | None = None) -> System:
     source = systems.open_source(info.source if given is None else given)
     arguments, parameters = _as_before(info.arguments), _as_before(info.parameters)
     model = source.build(arguments)
-    if model.coordinates != info.coordinates or set(model.parameters) != set(parameters):
+    own = visible(model.parameters)
+    if model.coordinates != info.coordinates or set(own) != set(parameters):
         raise ValueError(
             f"'{source.name}' with {listed(arguments) or 'its defaults'} has coordinates "
-            f"{', '.join(model.coordinates)} and parameters {', '.join(model.parameters)}, but the saved run "
+            f"{', '.join(model.coordinates)} and parameters {', '.join(own)}, but the saved run "
             f"has {', '.join(info.coordinates)} and {', '.join(parameters)}; it was built by other means"
         )
     return model.with_parameters(parameters)

@@ -21,6 +21,7 @@ from noslip.run.at_times import refuse_after, rows_at, save_times
 from noslip.run.choose import on_cpu, trajectory_runner
 from noslip.run.drive import all_rows, steps_until
 from noslip.run.events import NEVER, Event, bounded, checked
+from noslip.run.inputs import Inputs, given_inputs, refuse_arrays
 from noslip.run.occurrences import Log, Occurrences
 from noslip.run.pacing import Progress
 from noslip.run.pairing import Pairing
@@ -46,6 +47,8 @@ def simulate(
     t_end: float | None = None,
     t0: Real = 0.0,
     parameters: Mapping[str, Real] | None = None,
+    inputs: Mapping[str, Real] | None = None,
+    inputs_between: str = "hold",
     save_every: int = 1,
     save_at: Real | None = None,
     events: Mapping[str, Event] | None = None,
@@ -57,6 +60,8 @@ def simulate(
 ) -> Trajectory:
     """Run `integrator` on `system` from (q0, v0) and return the saved states with all diagnostics.
 
+    `inputs` gives inputs of the system by name: arrays with one entry per step, held over it, or with
+    inputs_between="linear" one per node, steps + 1; or functions of t, evaluated whenever the method asks.
     Give `steps` or `t_end` (a whole number of steps after t0). Every `save_every`-th state is saved,
     and always the last; with `save_at` instead exactly the states at those times, by shortened steps beside
     the run, which does not notice them. `progress` is True for a bar, or a function of (steps done, steps
@@ -75,11 +80,15 @@ def simulate(
         raise TypeError(f"`parameters` must be a mapping of names, but {shown(parameters)} was provided")
     if parameters is not None:
         system = system.with_parameters(parameters)
-    traced = is_traced(system.parameters, q0, v0, step_size, t0)
+    traced = is_traced(system.parameters, q0, v0, step_size, t0, inputs)
     q, v = (as_floats(name, x, (system.n,), traced) for name, x in (("q0", q0), ("v0", v0)))
     h, t = (as_floats(name, x, (), traced) for name, x in (("step_size", step_size), ("t0", t0)))
     every = whole("save_every", save_every, 1)
     own_time = isinstance(integrator, Integrator) and integrator.own_time
+    if own_time and inputs:
+        refuse_arrays(inputs, "where a method makes its own time")
+    if inputs and events and isinstance(integrator, Integrator) and integrator.host_driven:
+        refuse_arrays(inputs, "where events are looked for along the motion itself")
     times = None
     if save_at is not None:
         times, steps = save_times(save_at, save_every, own_time, t0, step_size, steps, t_end)
@@ -89,49 +98,58 @@ def simulate(
                 "`steps` must be given instead of `t_end` when a method with its own time is traced"
             )
         end = float(as_floats("t_end", t_end, (), False))
-        steps, t_end = _steps_until(system, integrator, q, v, float(t), float(h), end, backend), None
+        moved = given_inputs(system, inputs, inputs_between, 0, t, h).system
+        steps, t_end = _steps_until(moved, integrator, q, v, float(t), float(h), end, backend), None
     watched = checked(system, events)
     if watched and times is not None:
         raise ValueError("`save_at` and `events` cannot both be given; run.at has states between the rows")
     steps = whole_steps(bounded(steps, t_end, max_steps, watched, traced), t_end, t0, step_size)
     if times is not None:
         refuse_after(times, t0, step_size, steps)
+    given = given_inputs(system, inputs, inputs_between, steps, t, h)
+    system = given.system
     if traced:
         if store is not None:
             raise ValueError("`store` cannot keep a run with traced arguments (grad, jit, vmap)")
         pairing = check_run(system, integrator, q, v, t, h, backend, traced)
-        rows, happened = scan(system, integrator, q, v, t, h, steps, every, times, watched)
+        looks = None if times is None else (times, float(t0), float(step_size))
+        rows, happened = scan(system, integrator, q, v, t, h, steps, every, looks, watched, given.table)
         t, h = (x if has_tracers(x) else float(x) for x in (t, h))
-        info = run_info(pairing, t, h, steps, every, "xla", times is not None)
+        info = run_info(pairing, t, h, steps, every, "xla", times is not None, **given.record)
         info = replace(info, events=tuple(happened))
-        return as_trajectory(pairing.watching(watched), rows, q, v, info, jnp, None, happened)
+        return as_trajectory(pairing.watching(watched), rows, q, v, info, jnp, None, happened, given.values)
     t, h = float(t), float(h)
     with on_cpu():
         pairing = check_run(system, integrator, q, v, t, h, backend).watching(watched)
-        stable = pairing.where_forms_are_parallel if parallel_at(pairing, q, v) else pairing
+        stable = pairing.where_forms_are_parallel if parallel_at(pairing, q, v, t) else pairing
         if store is not None:
             if watched or times is not None:
                 raise ValueError("`store` keeps every `save_every`-th row; leave `save_at` and `events` out")
-            return _in_store(pairing, stable, q, v, t, h, steps, every, backend, progress, throw, store)
+            return _in_store(
+                pairing, stable, q, v, t, h, steps, every, backend, progress, throw, store, given
+            )
         while True:
-            runner, log = trajectory_runner(stable, q, v, t, h, backend), Log(system, watched)
+            runner = trajectory_runner(stable, q, v, t, h, backend, given.table)
+            log = Log(system, watched)
             if times is None:
                 conserved = conserves_energy(system)
                 rows, interrupted = all_rows(
                     runner, steps, every, progress, conserved, 0, log if watched else None
                 )
             else:
-                rows, interrupted = rows_at(runner, stable.system, times, t, h, steps, progress)
-            if interrupted or not parallel_along(stable.system, np.asarray(rows.q), np.asarray(rows.v)):
+                rows, interrupted = rows_at(runner, stable.system, times, t, h, steps, progress, given.table)
+            if interrupted or not parallel_along(
+                stable.system, *(np.asarray(x) for x in (rows.q, rows.v, rows.t))
+            ):
                 break
             stable = pairing.where_forms_are_parallel  # they have become so on the way: once more
         rows, broken = up_to_a_broken_condition(system, rows)
-        info = run_info(pairing, t, h, steps, every, runner.backend, times is not None)
+        info = run_info(pairing, t, h, steps, every, runner.backend, times is not None, **given.record)
         happened = log.occurrences()
         if watched:
             taken = int(rows.step[-1]) if log.stopped_by or steps == NEVER else steps
             info = replace(info, events=tuple(happened), stopped_by=log.stopped_by, steps=taken)
-        run = as_trajectory(pairing, rows, q, v, info, np, Origin(stable, runner), happened)
+        run = as_trajectory(pairing, rows, q, v, info, np, Origin(stable, runner), happened, given.values)
         if interrupted:
             done = int(rows.step[-1])
             message = f"interrupted after step {done} of {steps}; `trajectory` holds them"
@@ -154,21 +172,22 @@ def _in_store(
     progress: bool | Progress | None,
     throw: bool,
     store: str | Path,
+    given: Inputs,
 ) -> Trajectory:
     """The run in that folder, begun or gone on with."""
     from noslip.run.trajectory_store import Task, read_rows, run_to_store
 
     def runner(orthogonal: bool) -> TrajectoryRunner[Any]:
         chosen = pairing.where_forms_are_parallel if orthogonal else stable
-        return trajectory_runner(chosen, q, v, t, h, backend)
+        return trajectory_runner(chosen, q, v, t, h, backend, given.table)
 
     system = pairing.system
-    info = run_info(pairing, t, h, steps, every, runner(False).backend)
+    info = run_info(pairing, t, h, steps, every, runner(False).backend, **given.record)
     task = Task(
         system,
         stable.system,
         runner,
-        lambda rows: as_trajectory(pairing, rows, q, v, info, np).columns(),
+        lambda rows: as_trajectory(pairing, rows, q, v, info, np, inputs=given.values).columns(),
         info,
         steps,
         every,
@@ -212,6 +231,7 @@ def as_trajectory(
     xp: ModuleType,
     origin: Origin | None = None,
     events: Mapping[str, Occurrences] | None = None,
+    inputs: Mapping[str, Any] | None = None,
 ) -> Trajectory:
     """The result of a run from its rows."""
     # t0 + k h, not a sum of k terms; a method that makes its own time says so in `rows.t`
@@ -235,6 +255,7 @@ def as_trajectory(
         info=info,
         origin=origin or Origin(pairing),
         events=events or {},
+        inputs=inputs or {},
     )
 
 
@@ -243,8 +264,8 @@ def _first_integrals(system: System, rows: Row) -> dict[str, Any]:
     found: dict[str, Any] = dict(rows.first_integrals)
     for name, integral in system.first_integrals.items():
         if name not in found:
-            each = jax.jit(jax.vmap(lambda q, v, f=integral: f(q, v, system.parameters)))
-            found[name] = np.array(each(rows.q, rows.v), float)
+            each = jax.jit(jax.vmap(lambda q, v, t, f=integral: f(q, v, system.at(t).parameters)))
+            found[name] = np.array(each(rows.q, rows.v, rows.t), float)
     return {name: found[name] for name in system.first_integrals}
 
 

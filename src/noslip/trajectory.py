@@ -42,7 +42,8 @@ class Trajectory:
     """States, energies, constraint, multipliers and solve report at the saved times (axis 0).
 
     `energy`, `first_integrals` and `constraint_residual` are evaluated on the very states that the
-    method stepped (angles wrapped); `q` is unwrapped. `multiplier_t` dates the multipliers.
+    method stepped (angles wrapped); `q` is unwrapped. `multiplier_t` dates the multipliers. `inputs` are
+    those that were given as arrays; a row is evaluated with the inputs of the step that led to it.
     """
 
     t: Array
@@ -60,6 +61,7 @@ class Trajectory:
     info: RunInfo
     origin: Origin | None = field(repr=False)
     events: Mapping[str, Occurrences] = field(default_factory=dict, repr=False)
+    inputs: Mapping[str, Array] = field(default_factory=dict)
 
     @property
     def backend(self) -> str:
@@ -125,6 +127,10 @@ class Trajectory:
                     "a run that was loaded does not know its system; give it: run.at(times, system=...)"
                 )
             system = self.origin.pairing.system
+        if self.inputs:
+            raise ValueError(
+                "a run with arrays of `inputs` has no states between its rows; give it `save_at`"
+            )
         times, rows = times_within(times, self.t), (self.t, self.q, self.v)
         if self.info.events and not is_traced(self.q):
             if self.origin is None:
@@ -153,6 +159,7 @@ class Trajectory:
             "v0": (("coordinate",), self.v0),
         }
         data |= {f"integral_{name}": (time, x) for name, x in self.first_integrals.items()}
+        data |= {f"input_{name}": (("input",), x) for name, x in self.inputs.items()}
         for name, there in self.events.items():
             dim = f"event_{name}"
             data |= {f"{dim}_t": ((dim,), there.t), f"{dim}_q": ((dim, "coordinate"), there.q)}
@@ -162,14 +169,18 @@ class Trajectory:
     @classmethod
     def of_columns(cls, values: Mapping[str, Array], info: RunInfo) -> Trajectory:
         """The run whose `columns` these are."""
-        begun = "integral_"
+
+        def named(begun: str) -> dict[str, Array]:
+            return {k.removeprefix(begun): x for k, x in values.items() if k.startswith(begun)}
+
         return cls(
             t=values["time"],
             events={
                 name: Occurrences(*(values[f"event_{name}_{x}"] for x in ("t", "q", "v")))
                 for name in info.events
             },
-            first_integrals={k.removeprefix(begun): x for k, x in values.items() if k.startswith(begun)},
+            first_integrals=named("integral_"),
+            inputs=named("input_"),
             report=Report(**{f.name: values[f"report_{f.name}"] for f in fields(Report)}),
             info=info,
             origin=None,

@@ -9,6 +9,7 @@ import mpmath
 import numpy as np
 import pytest
 
+import driven
 from engine.host_device import HostDevice
 from noslip import systems
 from noslip.engine.backends import native, ptx
@@ -26,6 +27,7 @@ from noslip.run.many_gpu import GpuMembers
 from noslip.run.many_native import NativeMembers
 from noslip.run.member import Member, MemberGroup, MemberInputs
 from noslip.run.observables import Watched
+from noslip.system.inputs import Held
 
 WATCH = (Watched("drift", "energy_error", ("max", "variance")),)
 
@@ -67,6 +69,22 @@ def test_members_have_the_bits_of_native_code(name, method):
     for stop in (7, 10):
         assert kernels.to(stop) == lanes.to(stop) == stop
     assert_same_bits(kernels.row(), lanes.row())
+    assert_same_bits(kernels.final(), lanes.final())
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["shared", "own"])
+def test_members_with_inputs_have_these_bits_too(own):
+    count, steps = 70, 10
+    values = np.random.default_rng(0).normal(size=(2, count, steps))
+    table = Held({"left": values[0] if own else values[0, 0], "right": values[1, 0]})
+    group = MemberGroup(driven.Q0, np.linspace(0.9, 1.1, count)[:, None] * driven.V0, {}, count)
+    inputs = MemberInputs(driven.ROBOT, group, 0.1, 0.0, table)
+    member = Member(SemiImplicitDLA(), WATCH)
+    kernels = GpuMembers(member, inputs, [HostDevice(), HostDevice()])
+    lanes = NativeMembers(member, inputs, 1)
+    for stop in (4, 7, 10):
+        assert kernels.to(stop) == lanes.to(stop) == stop
+        assert_same_bits(kernels.row(), lanes.row())
     assert_same_bits(kernels.final(), lanes.final())
 
 

@@ -39,7 +39,7 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"lagrangian": L + x.diff(t, 3)}, "the derivative Derivative(x(t), (t, 3)) is none of these"),
     ({"lagrangian": L + vx**3}, "must be quadratic in the velocities"),
     ({"lagrangian": L + sp.sqrt(1 + vx**2)}, "must be quadratic in the velocities"),
-    ({"lagrangian": L + sp.sin(t) * x}, "`lagrangian` must not depend explicitly on the time t"),
+    ({"multiplier": t * x}, "`multiplier` must not depend explicitly on the time t"),
     ({"lagrangian": L - vz**2 / 2}, "mass matrix d2L/dv2 of rank 3, but its rank is 2"),
     ({"lagrangian": L + sp.I * x}, "must be real and finite, but I was found"),
     ({"lagrangian": L + sp.besselj(1, x)}, "functions that JAX has, but one of besselj is not"),
@@ -50,7 +50,6 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
         "holonomic as given and must be differentiated, 2*x(t)",
     ),
     ({"nonholonomic_constraints": [sp.true]}, "a constraint must relate velocities, but True was provided"),
-    ({"nonholonomic_constraints": [vz - t * vx]}, "must not depend explicitly on the time t"),
     (
         {"nonholonomic_constraints": [CONTACT, x * CONTACT]},
         "must be independent, but the 2 given have rank 1",

@@ -11,6 +11,7 @@ from noslip.analysis.conservation import (
     first_integral_errors,
 )
 from noslip.analysis.jacobi import jacobi_defect, jacobiator
+from noslip.analysis.linearize import Linearization, Stability, linearize, stability
 from noslip.analysis.momentum_map import MomentumMap, momentum_map
 from noslip.analysis.order import MeasuredOrder, measured_order
 from noslip.analysis.reduced import (
@@ -32,9 +33,11 @@ from noslip.analysis.time_transformation import TimeErrors, time_errors
 
 __all__ = [
     "Drift",
+    "Linearization",
     "MeasuredOrder",
     "MomentumMap",
     "NonholonomicMomentum",
+    "Stability",
     "SymplecticEvolution",
     "TimeErrors",
     "constraint_error",
@@ -46,6 +49,7 @@ __all__ = [
     "first_integral_errors",
     "jacobi_defect",
     "jacobiator",
+    "linearize",
     "measured_order",
     "midpoint_energy",
     "momentum_map",
@@ -54,6 +58,7 @@ __all__ = [
     "poincare_energy",
     "reduced_symplectic_evolution",
     "reversibility_defect",
+    "stability",
     "symplectic_evolution",
     "symplecticity_defect",
     "time_errors",

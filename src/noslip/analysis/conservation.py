@@ -68,14 +68,17 @@ def deformed_constraint_error(system: System, integrator: Integrator, run: Traje
     given and not made by the method, is left out."""
     bound, h = system.with_parameters(run.info.parameters), run.info.step_size
     q = wrapped(run)[1:]
-    values = jax.vmap(lambda q, v: integrator.deformed_constraint(bound, q, v, h))(q, run.v[1:])
+    values = jax.vmap(lambda q, v, t: integrator.deformed_constraint(bound.at(t), q, v, h))(
+        q, run.v[1:], run.t[1:]
+    )
     return float(np.max(np.abs(values), initial=0.0))
 
 
 def energy_balance(system: System, run: Trajectory) -> np.ndarray:
-    """E(t) - E(0) minus the work of `force` and of the constraints, relative to the largest |T| + |V|.
+    """E(t) - E(0) minus the work of `force`, of the constraints and of what moves L, relative to the largest
+    |T| + |V|.
 
-    dE/dt = lam^T mu v + force . v; the work is integrated by Simpson's rule over the
+    dE/dt = lam^T mu v + force . v - dL/dt at fixed (q, v); the work is integrated by Simpson's rule over the
     saved times, so save densely.
     """
     bound = system.with_parameters(run.info.parameters)
@@ -91,11 +94,7 @@ def wrapped(run: Trajectory) -> np.ndarray:
 
 @jax.jit
 def _power(system: System, q: Array, v: Array, t: Array) -> Array:
-    def one(q: Array, v: Array, t: Array) -> Array:
-        reaction = system.mu(q, v).T @ system.multipliers(q, v, t)
-        return (reaction + system.applied_force(q, v, t)) @ v
-
-    return jax.vmap(one)(q, v, t)
+    return jax.vmap(system.power)(q, v, t)
 
 
 def _size(values: np.ndarray) -> float:

@@ -35,21 +35,34 @@ def error_estimate(
     elif run.info.events:
         raise ValueError("the events of a loaded run are functions, which its file does not have")
     info = run.info
+    if run.origin is None and info.input_functions:
+        raise ValueError("the inputs of a loaded run that were functions of t are not in its file")
     system = system_of(info) if system is None else system
     integrator = integrator_of(info) if integrator is None else integrator
     rows = {"save_at": run.t} if info.save_at else {"save_every": 2 * info.save_every}
     steps = 2 * info.steps + 2 * bool(events)  # a terminal event may come a little later
+    inputs = {name: _for_half_steps(x, info.inputs_between, steps) for name, x in run.inputs.items()}
     try:
         finer = simulate(
             system, integrator, run.q0, run.v0, step_size=info.step_size / 2, steps=steps,
             t0=info.t0, backend=info.backend if info.backend in ("native", "xla") else "auto",
-            events=events or None, **rows,
+            inputs=inputs, inputs_between=info.inputs_between, events=events or None, **rows,
         )  # fmt: skip
     except SolveFailed as failed:
         finer = failed.trajectory
     difference = _largest_differences(run, finer, integrator.own_time and not info.save_at)
     factor = 2.0**integrator.order
     return difference * factor / (factor - 1)
+
+
+def _for_half_steps(values: Any, between: str, steps: int) -> np.ndarray:
+    """The same inputs for steps of half the length, so many; the last ones stay."""
+    x = np.asarray(values)
+    finer = np.repeat(x, 2)
+    if between == "linear":
+        finer = np.interp(np.arange(2 * len(x) - 1) / 2, np.arange(len(x)), x)
+    count = steps + (between == "linear")
+    return np.append(finer, np.full(max(count - len(finer), 0), finer[-1]))[:count]
 
 
 def _largest_differences(run: Trajectory, finer: Trajectory, own_time: bool) -> np.ndarray:

@@ -49,7 +49,8 @@ def _remembered(
     if not integrator.remembers_reaction:
         return np.zeros(system.n)
     state: Any = jax.tree.map(jnp.asarray, runner.snapshot().state)
-    q, v = integrator.observe(state)[1:3]
+    t, q, v = integrator.observe(state)[:3]
+    system = system.at(t)
     return np.asarray(spd_solve(system.mass_matrix(q), h * system.mu(q, v).T @ state.lam))
 
 

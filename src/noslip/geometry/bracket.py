@@ -27,10 +27,13 @@ from noslip.geometry.frames import Frame
 from noslip.numerics.discrete_gradients import Energy, Step, simpson
 from noslip.numerics.linear import spd_solve
 from noslip.system import System
+from noslip.system.inputs import STANDS_STILL
 
 
 def refusal(system: System) -> str | None:
     """One sentence where there is no bracket on D*."""
+    if system.moving:
+        return f"the bracket on D* needs {STANDS_STILL}"
     if system.kind == "linear":
         return None
     return f"the bracket on D* needs linear constraints mu(q) v = 0, but these are {system.kind}"

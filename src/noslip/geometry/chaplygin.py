@@ -30,6 +30,7 @@ from noslip.numerics.linear import solve, spd_solve
 from noslip.numerics.tracing import is_traced
 from noslip.system import System
 from noslip.system.conditions import around
+from noslip.system.inputs import STANDS_STILL
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -195,6 +196,8 @@ def refusal(
     """None, or one sentence: which condition of FBO section 1 fails, and where. Values are looked at only
     where the system's parameters are concrete; where none of them is finite that is a reason too, unless the
     caller looks again at a state."""
+    if system.moving:
+        return f"the base M = Q/G needs {STANDS_STILL}"
     if system.kind != "linear":
         return f"the constraints must be linear in the velocities, but they are {system.kind}"
     if not system.m:

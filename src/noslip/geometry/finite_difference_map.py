@@ -90,11 +90,11 @@ class FiniteDifferenceMap:
         return h * x[n:] - x[:n], x[n:]
 
     def momenta(self, system: System, q: Array, w: Array, h: Array, t: Array) -> Pair:
-        """-D1 L_d and D2 L_d of the pair (q, q + h w), each with its share of the force, which acts at t."""
+        """-D1 L_d and D2 L_d of the pair (q, q + h w), each with its share of the force; the node is at t."""
         (shift, v), pull = jax.vjp(lambda q, w: self.at(q, w, h), q, w)
         node = q + shift
-        f = system.dL_dq(node, v) + system.applied_force(node, v, t)
-        by_q, by_w = pull((f, system.momentum(node, v)))
+        f = system.dL_dq(node, v, t) + system.applied_force(node, v, t)
+        by_q, by_w = pull((f, system.momentum(node, v, t)))
         return by_w - h * (f + by_q), by_w
 
     def discrete_lagrangian(self, system: System, q: Any, qbar: Any, h: Any) -> Array:
@@ -134,8 +134,8 @@ class RhoBeta(FiniteDifferenceMap):
 
     def momenta(self, system: System, q: Array, w: Array, h: Array, t: Array) -> Pair:
         node = q + self.beta * h * w
-        f = system.dL_dq(node, w) + system.applied_force(node, w, t)
-        p = system.momentum(node, w)
+        f = system.dL_dq(node, w, t) + system.applied_force(node, w, t)
+        p = system.momentum(node, w, t)
         return p - h * (1 - self.beta) * f, p + h * self.beta * f
 
 

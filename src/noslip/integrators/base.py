@@ -226,6 +226,22 @@ class Integrator:
         continued from the whole state only, not from its (q, v)."""
         return False
 
+    @property
+    def remembers_inputs(self) -> bool:
+        """Whether the state carries forces of the last step into the next: `switched` is then asked at every
+        change of inputs, even of those of a force."""
+        return self.remembers_reaction
+
+    def switched(self, before: System, system: System, state: Any, h: Array) -> Any:
+        """The state where inputs switch from those of `before` to those of `system`: begun anew where it was
+        seen, with its velocity on the constraint as it is now. Asked where the Lagrangian or the constraints
+        contain the inputs, and of methods that remember them."""
+        seen = self.observe(state)
+        steered = system.inputs_within(system.inputs)[1]
+        v = system.project_velocity(seen.q, seen.v, seen.t) if steered else seen.v
+        fresh = self.init(system, seen.q, v, state.t.value, h)
+        return replaced(fresh, t=state.t, q=Sum(fresh.q.value, state.q.low))
+
     def failure_detail(self, system: System, run: Any) -> str:
         """What a failed run's message says beyond the status, with its own punctuation."""
         return ""
@@ -260,8 +276,9 @@ class Integrator:
         return q
 
     def deformed_constraint(self, system: System, q: Array, v: Array, h: Array) -> Array:
-        """What a method with the promise `deformed_constraint` keeps at zero instead of phi; JS (88)."""
-        return system.phi(q - h / 2 * v, v)
+        """What a method with the promise `deformed_constraint` keeps at zero instead of phi, JS (88), for a
+        state (q, v) at the time of the system."""
+        return system.phi(q - h / 2 * v, v, system.time - h / 2)
 
     def in_mid_run(self, system: System, q: Array, v: Array, t: Array, h: Array) -> Any:
         """A state that observes (q, v) as if steps had gone before: what a step is a map of. Asked where the

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from noslip.geometry.finite_difference_map import FiniteDifferenceMap
-from noslip.integrators.base import Observation, Sum
+from noslip.integrators.base import Observation, Sum, replaced
 from noslip.integrators.families.finite_difference_maps import MapMethod
 from noslip.integrators.families.states import TwoPointState, Unknown, kinetic_scale
 from noslip.numerics.sums import average
@@ -55,13 +55,14 @@ class DiscreteLagrangeDAlembert(MapMethod):
         pairs = [rho.momenta(system, q, v1, h, t + rho.fraction(q) * h) for rho in self._maps()]
         return average([minus_d1 for minus_d1, _ in pairs]), average([d2 for _, d2 in pairs])
 
-    def _phi(self, system: System, q: Array, v: Array, h: Array) -> Array:
-        return average([system.phi(*rho.node(q, v, h)) for rho in self._maps()])
+    def _phi(self, system: System, q: Array, v: Array, t: Array, h: Array) -> Array:
+        """phi_d of the pair (q, q + h v), the first at t."""
+        return average([system.phi(*rho.node(q, v, h), t + rho.fraction(q) * h) for rho in self._maps()])
 
     def init(self, system: System, q: Array, v: Array, t: Array, h: Array) -> TwoPointState:
         lam = system.multipliers(q, v, t)
         if self.symmetrized or self.map.symmetric:
-            p = system.momentum(q, v) - h / 2 * system.mu(q, v).T @ lam
+            p = system.momentum(q, v, t) - h / 2 * system.mu(q, v, t).T @ lam
         else:
             ago = (1 - self.map.fraction(q)) * h  # since the node of the pair
             w = v - ago * system.acceleration(q, v, t)
@@ -78,19 +79,25 @@ class DiscreteLagrangeDAlembert(MapMethod):
         another length goes into the next lam, not into the next node."""
         return state
 
+    def switched(self, before: System, system: System, state: TwoPointState, h: Array) -> TwoPointState:
+        """p, that of the pair before, changes with L and with the velocity that the constraint leaves."""
+        q, v, t = state.q.value, state.v, state.t.value
+        v1 = system.project_velocity(q, v, t) if system.inputs_within(system.inputs)[1] else v
+        return replaced(state, p=state.p + system.momentum(q, v1, t) - before.momentum(q, v, t), v=v1)
+
     def guess(self, system: System, state: TwoPointState, h: Array) -> Unknown:
         q, v, t = state.q.value, state.v, state.t.value
         return Unknown(h * system.acceleration(q, v, t), system.multipliers(q, v, t))
 
     def scale(self, system: System, state: TwoPointState, guess: Unknown, h: Array) -> Unknown:
-        return kinetic_scale(system, state.q.value, state.v, guess.d, h)
+        return kinetic_scale(system.at(state.t.value), state.q.value, state.v, guess.d, h)
 
     def residual(self, system: System, state: TwoPointState, x: Unknown, h: Array) -> Unknown:
         q, v1 = state.q.value, state.v + x.d
         minus_d1, _ = self._momenta(system, state, v1, h)
-        reaction = system.mu(q, (state.v + v1) / 2).T @ x.lam
+        reaction = system.mu(q, (state.v + v1) / 2, state.t.value).T @ x.lam
         balance = minus_d1 - state.p - h * reaction
-        return Unknown(balance, self._phi(system, q, v1, h))
+        return Unknown(balance, self._phi(system, q, v1, state.t.value, h))
 
     def update(self, system: System, state: TwoPointState, x: Unknown, h: Array) -> TwoPointState:
         v1 = state.v + x.d
@@ -105,4 +112,4 @@ class DiscreteLagrangeDAlembert(MapMethod):
 
     def deformed_constraint(self, system: System, q: Array, v: Array, h: Array) -> Array:
         """phi_d(q_{k-1}, q_k) with q_{k-1} = q - h v: JS (88)."""
-        return self._phi(system, q - h * v, v, h)
+        return self._phi(system, q - h * v, v, system.time - h, h)

@@ -82,11 +82,11 @@ class GeneratingFunction(Generating):
         return needs_projectors(system) if self.projected else None
 
     def force(self, system: System, node: Array, w: Array, t: Array) -> Array:
-        reaction = system.mu(node, w).T @ system.multipliers(node, w, t)
+        reaction = system.mu(node, w, t).T @ system.multipliers(node, w, t)
         return reaction + system.applied_force(node, w, t)
 
     def departing(self, system: System, state: VelocityState, h: Array) -> Array:
-        return system.momentum(state.q.value, state.v.value)
+        return system.momentum(state.q.value, state.v.value, state.t.value)
 
     def update(self, system: System, state: VelocityState, x: Array, h: Array) -> VelocityState:
         q, dv = self.arrival(system, state, x, h)
@@ -95,5 +95,5 @@ class GeneratingFunction(Generating):
         lam = [system.multipliers(state.q.value + a * h * w, w, t + a * h) for a in self.alphas]
         late = sum(self.alphas) / len(self.alphas)
         if self.projected:
-            v = project(system, q.value, v)
+            v = project(system, q.value, v, t + h)
         return VelocityState(state.t.plus(h), q, v, average(lam), t + late * h)

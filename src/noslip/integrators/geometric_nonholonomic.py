@@ -81,15 +81,16 @@ class GeometricNonholonomic(Generating):
         return system.applied_force(node, w, t)
 
     def departing(self, system: System, state: VelocityState, h: Array) -> Array:
-        q, v = state.q.value, state.v.value
+        q, v, t = state.q.value, state.v.value, state.t.value
         impulse = (1 - SHARE[self.reading]) * h * state.lam
-        return system.momentum(q, v) + system.mu(q, v).T @ impulse
+        return system.momentum(q, v, t) + system.mu(q, v, t).T @ impulse
 
     def update(self, system: System, state: VelocityState, x: Array, h: Array) -> VelocityState:
         q, dv = self.arrival(system, state, x, h)
         t, v = state.t.plus(h), state.v.plus(dv)
-        mu = system.mu(q.value, v.value)
-        C = mu @ spd_solve(system.mass_matrix(q.value), mu.T)
-        impulse = -spd_solve(C, system.phi(q.value, v.value))
+        end = system.at(t.value)
+        mu = end.mu(q.value, v.value)
+        C = mu @ spd_solve(end.mass_matrix(q.value), mu.T)
+        impulse = -spd_solve(C, end.phi(q.value, v.value))
         lam = impulse / (SHARE[self.reading] * h)
-        return VelocityState(t, q, project(system, q.value, v), lam, t.value)
+        return VelocityState(t, q, project(end, q.value, v, t.value), lam, t.value)

@@ -77,7 +77,8 @@ class LagrangeDAlembertChaplygin(LagrangeDAlembert):
     def residual(self, system: System, state: VelocityState, x: Unknown, h: Array) -> Unknown:
         q, v = state.q.value, state.v.value
         q1, v1 = q + h * v, v + x.d
-        mu = system.mu(q, v) if self.slope == "previous" else system.mu(q1, v1)
-        f = system.dL_dq(q1, v1) + system.applied_force(q1, v1, state.t.value + h)
-        balance = system.momentum(q1, v1) - system.momentum(q, v) - h * (f + mu.T @ x.lam)
-        return Unknown(balance, system.phi(q1, v1))
+        now, end = system.at(state.t.value), system.at(state.t.value + h)
+        mu = now.mu(q, v) if self.slope == "previous" else end.mu(q1, v1)
+        f = end.dL_dq(q1, v1) + end.applied_force(q1, v1, state.t.value + h)
+        balance = end.momentum(q1, v1) - now.momentum(q, v) - h * (f + mu.T @ x.lam)
+        return Unknown(balance, end.phi(q1, v1))

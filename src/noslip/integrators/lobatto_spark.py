@@ -74,7 +74,7 @@ class LobattoSpark(Integrator):
         return Stages(jnp.outer(self.rule.c, dv), lam, dv)
 
     def scale(self, system: System, state: VelocityState, guess: Stages, h: Array) -> Stages:
-        one = kinetic_scale(system, state.q.value, state.v.value, guess.d, h)
+        one = kinetic_scale(system.at(state.t.value), state.q.value, state.v.value, guess.d, h)
         V, lam = (jnp.broadcast_to(x, (self.stages, x.size)) for x in (one.d, one.lam))
         return Stages(V, lam, one.d)
 
@@ -84,16 +84,17 @@ class LobattoSpark(Integrator):
         Q = q + h * (rule.A @ V)
 
         def at(Q: Array, V: Array, lam: Array, c: Array) -> tuple[Array, Array, Array]:
-            reaction, tc = system.mu(Q, V).T @ lam, inside(t, h, c)
-            force = system.dL_dq(Q, V) + reaction + system.applied_force(Q, V, tc)
-            return system.momentum(Q, V), force, system.phi(Q, V)
+            tc = inside(t, h, c)
+            reaction = system.mu(Q, V, tc).T @ lam
+            force = system.dL_dq(Q, V, tc) + reaction + system.applied_force(Q, V, tc)
+            return system.momentum(Q, V, t + c * h), force, system.phi(Q, V, t + c * h)
 
         P, F, phi = jax.vmap(at)(Q, V, x.lam, jnp.asarray(rule.c))
-        p = system.momentum(q, v)
+        p, end = system.momentum(q, v, t), system.at(t + h)
         powers = rule.b * np.vander(rule.c, self.stages - 1, increasing=True).T
-        constraint = jnp.concatenate([powers @ phi, system.phi(Q[-1], v1)[None]])
-        end = system.momentum(Q[-1], v1) - p - h * (rule.b @ F)
-        return Stages(P - p - h * (rule.B @ F), constraint, end)
+        constraint = jnp.concatenate([powers @ phi, end.phi(Q[-1], v1)[None]])
+        change = end.momentum(Q[-1], v1) - p
+        return Stages(P - p - h * (rule.B @ F), constraint, change - h * (rule.b @ F))
 
     def update(self, system: System, state: VelocityState, x: Stages, h: Array) -> VelocityState:
         q = state.q.plus(h * (self.rule.b @ (state.v.value + x.V)))

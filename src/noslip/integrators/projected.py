@@ -35,6 +35,7 @@ from noslip.integrators.families.projection import ProjectedState as State
 from noslip.integrators.families.projection import ProjectedUnknown as Unknown
 from noslip.numerics.discrete_gradients import soft
 from noslip.system import System
+from noslip.system.time import Timed
 
 Step = Callable[[System, State, Array, Array], Array]
 
@@ -62,6 +63,8 @@ class Projected(BuiltOn):
     def applies_to(self, system: System) -> str | None:
         if system.force is not None:
             return "a projection needs quantities that stay constant, but this system has a `force`"
+        if any(isinstance(f, Timed) for f in system.first_integrals.values()):
+            return "a projection needs quantities that stay constant, but a first integral contains t"
         return super().applies_to(system)
 
     def init(self, system: System, q: Array, v: Array, t: Array, h: Array) -> State:

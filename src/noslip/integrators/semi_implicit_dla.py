@@ -8,7 +8,8 @@ is (midpoint, w). In these variables, for (q, v) -> (q1, v1):
         = (h/2) (dL/dq(qm, v) + dL/dq(qm, v1)) + h mu(qm)^T lam
     phi(q1, v1) = 0
 
-For constant M: v1 = v + h M^-1 (F(qm) + mu(qm)^T lam), so that only the constraint is implicit.
+Where L or phi contain t, q and q1 are at t and t + h, qb, qm and qf at t - h/2, t + h/2 and t + 3h/2. For
+constant M: v1 = v + h M^-1 (F(qm) + mu(qm)^T lam), so that only the constraint is implicit.
 CFHM section 4.1.3 compares with this method as SI-DLA. The unknowns are d = v1 - v and lam, which is a
 force and acts at qm, half a step before q1.
 """
@@ -42,20 +43,20 @@ class SemiImplicitDLA(Integrator):
         return Unknown(d=h * system.acceleration(q, v, t), lam=system.multipliers(q, v, t))
 
     def scale(self, system: System, state: VelocityState, guess: Unknown, h: Array) -> Unknown:
-        return kinetic_scale(system, state.q.value, state.v.value, guess.d, h)
+        return kinetic_scale(system.at(state.t.value), state.q.value, state.v.value, guess.d, h)
 
     def residual(self, system: System, state: VelocityState, x: Unknown, h: Array) -> Unknown:
-        q, v = state.q.value, state.v.value
+        q, v, t = state.q.value, state.v.value, state.t.value
         v1 = v + x.d
         qm = q + h / 2 * v
         q1, qb, qf = qm + h / 2 * v1, qm - h * v, qm + h * v1
-        tm = state.t.value + h / 2
-        p = (system.momentum(qb, v) + system.momentum(qm, v)) / 2
-        p1 = (system.momentum(qm, v1) + system.momentum(qf, v1)) / 2
-        f0 = system.dL_dq(qm, v) + system.applied_force(qm, v, tm)
-        f1 = system.dL_dq(qm, v1) + system.applied_force(qm, v1, tm)
-        reaction = system.mu(qm, (v + v1) / 2).T @ x.lam
-        return Unknown(p1 - p - h * ((f0 + f1) / 2 + reaction), system.phi(q1, v1))
+        tb, tm, tf = t - h / 2, t + h / 2, t + 3 * h / 2
+        p = (system.momentum(qb, v, tb) + system.momentum(qm, v, tm)) / 2
+        p1 = (system.momentum(qm, v1, tm) + system.momentum(qf, v1, tf)) / 2
+        f0 = system.dL_dq(qm, v, tm) + system.applied_force(qm, v, tm)
+        f1 = system.dL_dq(qm, v1, tm) + system.applied_force(qm, v1, tm)
+        reaction = system.mu(qm, (v + v1) / 2, tm).T @ x.lam
+        return Unknown(p1 - p - h * ((f0 + f1) / 2 + reaction), system.phi(q1, v1, t + h))
 
     def update(self, system: System, state: VelocityState, x: Unknown, h: Array) -> VelocityState:
         t, v = state.t.plus(h), state.v.plus(x.d)

@@ -12,7 +12,8 @@ the redefined ones, JS definition 5.6 with L_d = h L o rho^beta (64) gives, for 
 beta = 0 is JS (71)-(72), explicit if the mass matrix is constant; beta = 1/2 is JS (76) with the factor h
 that (76c) lacks, and the I-DLA of CFHM section 4. `rho` takes the place of rho^beta. External forces take
 the weights of dL/dq. For nonlinear constraints mu is dphi/dv at qm and the mean velocity, which keeps the
-method of a map adjoint to that of the adjoint map.
+method of a map adjoint to that of the adjoint map. Where L or phi contain t, q, qm and q1 are at t,
+t + (1 - beta) h and t + h.
 
 paper -> code: eps -> h, q~_k -> q, q~_{k+1} -> q1, lambda_{k+1} -> lam (a force, dated at qm).
 """
@@ -60,6 +61,10 @@ class VelocityNonholonomic(maps.MapMethod, LagrangeDAlembert):
     def variants(cls) -> tuple[VelocityNonholonomic, ...]:
         return cls(0.5), cls(0.0), cls(0.3), cls(1.0)
 
+    @property
+    def remembers_inputs(self) -> bool:
+        return self.rho is not None  # p of `MappedState`
+
     def displacement(self, v: Array, v1: Array, h: Array) -> Array:
         return h * ((1 - self.beta) * v + self.beta * v1)
 
@@ -78,13 +83,13 @@ class VelocityNonholonomic(maps.MapMethod, LagrangeDAlembert):
         v1 = v + x.d
         qm = q + (1 - beta) * h * v
         q1 = qm + beta * h * v1
-        f0 = system.dL_dq(q, v) + system.applied_force(q, v, inside(t, h, 0))
-        f1 = system.dL_dq(q1, v1) + system.applied_force(q1, v1, inside(t, h, 1))
-        reaction = system.mu(qm, (v + v1) / 2).T @ x.lam
-        balance = (
-            system.momentum(q1, v1) - system.momentum(q, v) - h * ((1 - beta) * f1 + beta * f0 + reaction)
-        )
-        return Unknown(balance, system.phi(q1, v1))
+        now, end = inside(t, h, 0), inside(t, h, 1)
+        f0 = system.dL_dq(q, v, now) + system.applied_force(q, v, now)
+        f1 = system.dL_dq(q1, v1, end) + system.applied_force(q1, v1, end)
+        reaction = system.mu(qm, (v + v1) / 2, t + (1 - beta) * h).T @ x.lam
+        change = system.momentum(q1, v1, t + h) - system.momentum(q, v, t)
+        balance = change - h * ((1 - beta) * f1 + beta * f0 + reaction)
+        return Unknown(balance, system.phi(q1, v1, t + h))
 
     def update(self, system: System, state: Any, x: Unknown, h: Array) -> VelocityState:
         if self.rho is not None:
@@ -97,7 +102,7 @@ class VelocityNonholonomic(maps.MapMethod, LagrangeDAlembert):
 
     def is_explicit(self, system: System) -> bool:
         linear = system.kind != "nonlinear" and self.beta == 0 and self.rho is None
-        return linear and forces_ignore_velocity(system)
+        return linear and not system.moving and forces_ignore_velocity(system)
 
     def step(self, system: System, state: VelocityState, h: Array) -> VelocityState:
         """JS (71)-(72): beta = 0 where dL/dq(q1, v1) does not contain v1."""

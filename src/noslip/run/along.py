@@ -39,8 +39,8 @@ def _integrals(row: Any) -> dict[str, Any]:
 
 
 def conserves_energy(system: System) -> bool:
-    """Whether the motion does: no force, and constraints that do no work."""
-    return system.kind == "linear" and system.force is None
+    """Whether the motion does: no force, no inputs, nothing that contains t, constraints that do no work."""
+    return system.kind == "linear" and system.force is None and not system.moving and not system.inputs
 
 
 def up_to_a_failed_row(rows: Row, conserved: bool) -> Row:

@@ -26,17 +26,19 @@ from noslip.run.member import MemberGroup
 from noslip.run.pairing import Pairing, pairing_of
 from noslip.system import System
 from noslip.system.conditions import ADMISSIBLE, admissibility, broken_near, parallel_along
+from noslip.system.time import visible
 
 
 def as_floats(name: str, value: Any, shape: tuple[int, ...], traced: bool) -> Any:
     """An array of float64 of that shape; other kinds of data are refused instead of converted."""
-    array = jnp.asarray(value, dtype=float) if traced else _concrete_floats(name, value)
+    array = jnp.asarray(value, dtype=float) if traced else concrete_floats(name, value)
     if array.shape != shape:
         raise ValueError(f"`{name}` must have shape {shape}, but {array.shape} was provided")
     return array
 
 
-def _concrete_floats(name: str, value: Any) -> np.ndarray:
+def concrete_floats(name: str, value: Any) -> np.ndarray:
+    """The same for an array of any shape."""
     try:
         array = np.asarray(value)
     except Exception:  # ragged lists, objects of the user
@@ -97,7 +99,7 @@ def times_within(times: Any, t: Any) -> Any:
     """Times of the user between the first and the last of t; values are looked at where they are concrete."""
     if has_tracers(times, t):
         return jnp.atleast_1d(jnp.asarray(times, dtype=float))
-    array = np.atleast_1d(_concrete_floats("times", times))
+    array = np.atleast_1d(concrete_floats("times", times))
     if array.ndim != 1:
         raise ValueError(f"`times` must be a list of times, but an array of shape {array.shape} was provided")
     slack = 1e-12 * max(abs(float(t[0])), abs(float(t[-1])))
@@ -168,9 +170,9 @@ def _refuse_bad_numbers(q: np.ndarray, v: np.ndarray, t: float | np.ndarray, h: 
 def _check_values(
     pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float | np.ndarray, h: float | np.ndarray
 ) -> None:
-    system, integrator = pairing.system, pairing.integrator
-    sure = _surely_admissible(pairing, q, v)
-    if reason := broken_near(system, q, v, float(t), again=not sure):
+    system, integrator = pairing.system.at(t), pairing.integrator
+    sure = system is pairing.system and _surely_admissible(pairing, q, v)
+    if reason := broken_near(pairing.system, q, v, float(t), again=not sure):
         _refuse_mass(np.asarray(system.mass_matrix(q)), q, only_indefinite=True)
         raise ValueError(reason)
     if sure and not pairing.is_implicit:
@@ -250,12 +252,13 @@ def _numbers_of_start(system: System, q: Array, v: Array) -> tuple[Array, ...]:
     return system.mass_matrix(q), mu @ mu.T, X.T @ X, system.phi(q, v), system.constraint_size(q, v), *rest
 
 
-def parallel_at(pairing: Pairing, q: np.ndarray, v: np.ndarray) -> bool:
+def parallel_at(pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float) -> bool:
     """Whether the one-forms are nearly parallel at this state."""
     if pairing.system.m < 2:
         return False
-    if (numbers := pairing.at_state(System.mu, q, v)) is None:
-        return parallel_along(pairing.system, q[None], v[None])
+    still = pairing.system.at(t) is pairing.system
+    if not still or (numbers := pairing.at_state(System.mu, q, v)) is None:
+        return parallel_along(pairing.system, q[None], v[None], np.full(1, t))
     return nearly_parallel(np.reshape(numbers, (pairing.system.m, -1)))
 
 
@@ -288,17 +291,18 @@ def _start_matrices(
     implicit: Integrator | None, system: System, q: Array, v: Array, t: Array, h: Array
 ) -> tuple[Array, Array, Array | None]:
     jacobian = None if implicit is None else step_matrix(system, implicit, q, v, t, h)
-    return system.mass_matrix(q), system.mu(q, v), jacobian
+    return system.mass_matrix(q, t), system.mu(q, v, t), jacobian
 
 
 # ---- ensembles ----------------------------------------------------------------------------------------
 def check_members(
-    system: System, q0s: Any, v0s: Any, parameters: Mapping[str, Any]
+    system: System, q0s: Any, v0s: Any, parameters: Mapping[str, Any], inputs: Mapping[str, Any]
 ) -> tuple[MemberGroup, dict[str, Any]]:
     """The members, and the parameters that all of them share."""
-    n, sizes, states = system.n, {}, []
+    n, states = system.n, []
+    sizes = {f"inputs['{name}']": len(x) for name, x in inputs.items() if not callable(x) and np.ndim(x) == 2}
     for name, value in (("q0s", q0s), ("v0s", v0s)):
-        array = _concrete_floats(name, value)
+        array = concrete_floats(name, value)
         if array.ndim not in (1, 2) or array.shape[-1] != n or (array.ndim == 2 and len(array) == 0):
             raise ValueError(
                 f"`{name}` must have shape (members, {n}) or ({n},), but {array.shape} was provided"
@@ -309,8 +313,8 @@ def check_members(
     shared, varying = {}, {}
     for name, value in parameters.items():
         if name not in system.parameters:
-            raise ValueError(unknown_name("parameter", name, system.parameters))
-        array, shape = _concrete_floats(f"parameters['{name}']", value), np.shape(system.parameters[name])
+            raise ValueError(unknown_name("parameter", name, visible(system.parameters)))
+        array, shape = concrete_floats(f"parameters['{name}']", value), np.shape(system.parameters[name])
         if array.shape == shape:
             shared[name] = value
         elif array.shape[1:] == shape and array.ndim == len(shape) + 1 and len(array):

@@ -9,19 +9,25 @@ from jax import Array
 from noslip.integrators.base import Integrator
 from noslip.run.step import Carry, Row, row_of, step
 from noslip.system import System
+from noslip.system.inputs import Drive
 
 
-def shortened(system: System, integrator: Integrator, carry: Carry, h: Array, part: Array) -> Carry:
+def shortened(
+    system: System, integrator: Integrator, carry: Carry, h: Array, part: Array, drive: Drive = None
+) -> Carry:
     """After a step of part * h, 0 < part <= 1, from a state whose steps have the length h. What the state
     holds of earlier steps to guess the next are increments, and shrink with it."""
     state = integrator.for_step(system, carry.state, part * h)
     if (history := integrator.history(state)) is not None:
         state = integrator.with_history(state, jax.tree.map(lambda x: part * x, history))
-    return step(system, integrator, Carry(state, carry.step, carry.turns, carry.interval), part * h)
+    begun = Carry(state, carry.step, carry.turns, carry.interval, drive=carry.drive)
+    return step(system, integrator, begun, part * h, drive)
 
 
-def row_aside(system: System, integrator: Integrator, carry: Carry, h: Array, part: Array) -> Row:
+def row_aside(
+    system: System, integrator: Integrator, carry: Carry, h: Array, part: Array, drive: Drive = None
+) -> Row:
     """What is seen there; where `part` is 0, at the state itself."""
     here = part == 0
-    seen = shortened(system, integrator, carry, h, jnp.where(here, 1.0, part))
+    seen = shortened(system, integrator, carry, h, jnp.where(here, 1.0, part), drive)
     return row_of(system, integrator, jax.tree.map(lambda a, b: jnp.where(here, a, b), carry, seen))

@@ -14,11 +14,13 @@ from noslip.numerics.pytrees import replaced
 from noslip.numerics.tracing import has_tracers
 from noslip.run.arguments import as_floats
 from noslip.run.drive import SECONDS_PER_CALL
+from noslip.run.driving import of_step
 from noslip.run.events import NEVER
 from noslip.run.pacing import Interruption, Meter, Pace, Progress
 from noslip.run.runner import Rows, TrajectoryRunner
 from noslip.run.step import Row
 from noslip.system import System
+from noslip.system.inputs import Drive
 
 ON_A_NODE = 1e-9  # of a step: a time this near to a node is that node, as it is for `t_end`
 
@@ -76,6 +78,7 @@ def rows_at(
     h: float,
     steps: int,
     progress: bool | Progress | None,
+    inputs: Drive = None,
 ) -> tuple[Row, BaseException | None]:
     """The rows at `times`, or before a failure, or before Ctrl-C or an exception in `progress`; the last of
     these, if it was one. The run goes on to step `steps`."""
@@ -98,7 +101,16 @@ def rows_at(
     seen = runner.join(found)
     count = min(len(times), len(seen.step) - failed)
     dated = replaced(seen, t=np.append(times[:count], seen.t[count:]))
-    return up_to_a_failure(_of_the_motion(system, dated)), cause
+    driving = of_step(
+        inputs, steps_between(times, t0, h)[np.minimum(np.arange(len(dated.t)), len(times) - 1)]
+    )
+    return up_to_a_failure(_of_the_motion(system, dated, driving)), cause
+
+
+def steps_between(times: np.ndarray, t0: float, h: float) -> np.ndarray:
+    """The numbers, from 0, of the steps that these times are in or at the end of."""
+    first, parts = steps_and_parts(times, t0, h)
+    return np.maximum(first - (parts == 0), 0)
 
 
 def up_to_a_failure(rows: Row) -> Row:
@@ -114,12 +126,16 @@ def up_to_a_failure(rows: Row) -> Row:
     return kept
 
 
-def _of_the_motion(system: System, rows: Row) -> Row:
+def _of_the_motion(system: System, rows: Row, driving: Drive) -> Row:
     """With the multipliers of the motion at each row, dated there, since those of a method belong to its own
     steps."""
-    lam = evaluate_anyhow(_multipliers, None, system, *(np.asarray(x) for x in (rows.q, rows.v, rows.t)))
+    inputs, shape = jax.tree.flatten(driving)
+    states = [np.asarray(x) for x in (rows.q, rows.v, rows.t, *inputs)]
+    lam = evaluate_anyhow(_multipliers, shape, system, *states)
     return replaced(rows, multipliers=lam, multiplier_t=rows.t)
 
 
-def _multipliers(_: None, system: System, q: Array, v: Array, t: Array) -> Array:
-    return system.multipliers(q, v, t)
+def _multipliers(
+    shape: jax.tree_util.PyTreeDef, system: System, q: Array, v: Array, t: Array, *inputs: Array
+) -> Array:
+    return system.driven(jax.tree.unflatten(shape, inputs)).multipliers(q, v, t)

@@ -22,6 +22,7 @@ from noslip.run.one_xla import XlaTrajectory
 from noslip.run.pairing import Pairing
 from noslip.run.reference_events import WatchingReference
 from noslip.run.runner import MembersRunner, TrajectoryRunner
+from noslip.system.inputs import Drive
 
 BACKENDS = ("auto", "xla", "native", "gpu")
 R = TypeVar("R")
@@ -33,15 +34,21 @@ def on_cpu() -> AbstractContextManager[None]:
 
 
 def trajectory_runner(
-    pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float, h: float, backend: str = "auto"
+    pairing: Pairing,
+    q: np.ndarray,
+    v: np.ndarray,
+    t: float,
+    h: float,
+    backend: str = "auto",
+    inputs: Drive = None,
 ) -> TrajectoryRunner[Any]:
     """One trajectory: native code, XLA's, or the host's where the method is a flow and has no step."""
     if pairing.integrator.host_driven:
         made = WatchingReference if pairing.events else ReferenceTrajectory
-        return made(pairing, q, v, t, h)
+        return made(pairing, q, v, t, h, inputs)
     return _compiled_or_xla(
-        lambda: NativeTrajectory(pairing, q, v, t, h),
-        lambda: XlaTrajectory(pairing, q, v, t, h),
+        lambda: NativeTrajectory(pairing, q, v, t, h, inputs),
+        lambda: XlaTrajectory(pairing, q, v, t, h, inputs),
         backend,
         "native code",
     )

@@ -26,6 +26,7 @@ from noslip.numerics.pytrees import pytree, replaced
 from noslip.run.aside import shortened
 from noslip.run.step import TURN, Carry, Row, first_state, step_or_stay, strong
 from noslip.system import System
+from noslip.system.inputs import Drive
 
 SLOTS = 8  # events within one step
 LOCATED = 1e-13  # a value this small is a zero
@@ -64,7 +65,7 @@ class Event:
 
     def value(self, system: System, q: Array, v: Array, t: Array) -> Array:
         """The number whose zeros are meant."""
-        p = system.parameters
+        p = system.at(t).parameters
         given = inspect.signature(self.function).parameters.values()
         timed = sum(x.default is inspect.Parameter.empty for x in given) == 4
         return jnp.asarray(self.function(q, v, t, p) if timed else self.function(q, v, p), float)
@@ -138,6 +139,7 @@ def seen(integrator: Integrator, carry: Carry) -> tuple[Array, Array, Array]:
 def values_at(system: System, integrator: Integrator, events: Events, carry: Carry) -> Array:
     """The event functions at a state."""
     q, v, t = seen(integrator, carry)
+    system = system.driven(carry.drive)
     return jnp.stack([event.value(system, q, v, t) for _, event in events])
 
 
@@ -165,19 +167,25 @@ class _Step:
 
 
 def step_watching(
-    system: System, integrator: Integrator, events: Events, carry: Carry, h: Array, traced: bool = False
+    system: System,
+    integrator: Integrator,
+    events: Events,
+    carry: Carry,
+    h: Array,
+    drive: Drive = None,
+    traced: bool = False,
 ) -> tuple[Carry, Array]:
     """`step_or_stay` with a look at what happens on the way; a run that has ended stays where it is. Where
     `traced`, loops have a fixed length and can be differentiated."""
     before = carry.watch
-    plain = Carry(carry.state, carry.step, carry.turns, carry.interval)
-    whole, ok, _ = step_or_stay(system, integrator, plain, h)
+    plain = replaced(carry, watch=None)
+    whole, ok, _ = step_or_stay(system, integrator, plain, h, drive)
     fb = values_at(system, integrator, events, whole)
     going = ok & (before.stopped < 0)
     nothing = replaced(before, values=fb, which=jnp.full(SLOTS, -1))
     zero, crossed = jnp.zeros(()), going & jnp.any(crosses(events, before.values, fb))
     first = strong(_Step(plain, zero, zero, before.values, whole, fb, nothing, jnp.array(0), crossed))
-    method = _Method(system, integrator, events, h, traced)
+    method = _Method(system, integrator, events, h, drive, traced)
     if traced:
         last, _ = lax.scan(
             lambda s, _: (lax.cond(s.pending, method.look, lambda s: s, s), None), first, None, length=SLOTS
@@ -188,7 +196,7 @@ def step_watching(
     quiet = replaced(before, which=jnp.full(SLOTS, -1))
     kept = replaced(carry, interval=either(going, end.interval, carry.interval), watch=quiet)
     moved = going & (end.interval.status == Status.SOLVED)
-    new = Carry(end.state, carry.step + 1, end.turns, end.interval, replaced(last.watch, values=last.fb))
+    new = replaced(end, step=carry.step + 1, watch=replaced(last.watch, values=last.fb))
     result = either(moved, new, kept)
     return result, (result.interval.status == Status.SOLVED) & (result.watch.stopped < 0)
 
@@ -220,10 +228,11 @@ class _Method:
     integrator: Integrator
     events: Events
     h: Array
+    drive: Drive
     traced: bool
 
     def aside(self, start: Carry, part: Array) -> tuple[Carry, Array]:
-        at = shortened(self.system, self.integrator, start, self.h, part)
+        at = shortened(self.system, self.integrator, start, self.h, part, self.drive)
         return at, values_at(self.system, self.integrator, self.events, at)
 
     def look(self, s: _Step) -> _Step:
@@ -258,14 +267,14 @@ class _Method:
 
     def _reset(self, s: _Step, at: Carry, e: Array, q: Array, v: Array, t: Array) -> _Step:
         """Go on from the state that the event gives, to the end of the step."""
-        system = self.system
+        system = self.system.driven(self.drive)
         for k, (_, event) in enumerate(self.events):
             if event.reset is not None:
-                q1, v1 = (jnp.asarray(x, float) for x in event.reset(q, v, system.parameters))
-                q, v = either(e == k, (q1, system.project_velocity(q1, v1)), (q, v))
+                q1, v1 = (jnp.asarray(x, float) for x in event.reset(q, v, system.at(t).parameters))
+                q, v = either(e == k, (q1, system.project_velocity(q1, v1, t)), (q, v))
         whole = jnp.where(system.angle_mask, jnp.round(q / TURN), 0.0)
         state = self.integrator.init(system, q - whole * TURN, v, t, self.h)
-        start = Carry(state, at.step, whole, at.interval)
+        start = Carry(state, at.step, whole, at.interval, drive=at.drive)
         done = s.done + s.a
         f = values_at(system, self.integrator, self.events, start)
         ahead = jnp.stack([self._rate(event, q, v, t) for _, event in self.events])
@@ -281,15 +290,16 @@ class _Method:
 
     def _rate(self, event: Event, q: Array, v: Array, t: Array) -> Array:
         """df/dt along the motion."""
-        a = self.system.acceleration(q, v, t)
-        return jax.jvp(lambda q, v, t: event.value(self.system, q, v, t), (q, v, t), (v, a, jnp.ones(())))[1]
+        system = self.system.driven(self.drive)
+        a = system.acceleration(q, v, t)
+        return jax.jvp(lambda q, v, t: event.value(system, q, v, t), (q, v, t), (v, a, jnp.ones(())))[1]
 
     def _locate(self, s: _Step) -> tuple[Array, Carry, Array, Array]:
         """Where the first event is, in parts of h from s.start, the state and the values there, and which."""
         if not self.traced:
             return self._search(s)
-        still, h = lax.stop_gradient((self.system, self.h))
-        searching = _Method(still, self.integrator, self.events, h, False)
+        still, h, drive = lax.stop_gradient((self.system, self.h, self.drive))
+        searching = _Method(still, self.integrator, self.events, h, drive, False)
         theta, _, _, e = searching._search(lax.stop_gradient(s))
 
         def value(theta: Array) -> Array:
@@ -330,23 +340,30 @@ class _Method:
 
 
 def first_of_run(
-    system: System, integrator: Integrator, events: Events, q: Array, v: Array, t: Array, h: Array
+    system: System,
+    integrator: Integrator,
+    events: Events,
+    q: Array,
+    v: Array,
+    t: Array,
+    h: Array,
+    drive: Drive = None,
 ) -> tuple[Carry, Row]:
     """State and row of the initial time, and the watch of a run with events."""
-    carry, row = first_state(system, integrator, q, v, t, h)
+    carry, row = first_state(system, integrator, q, v, t, h, drive)
     if events:
         carry = strong(replaced(carry, watch=watch_at(system, integrator, events, carry)))
     return carry, row
 
 
 def step_of_run(
-    system: System, integrator: Integrator, events: Events, carry: Carry, h: Array
+    system: System, integrator: Integrator, events: Events, carry: Carry, h: Array, drive: Drive = None
 ) -> tuple[Carry, Array, tuple[Array, ...]]:
     """One step of a run, unless it has ended; whether to go on without telling anybody; and without events
     the truths of a usual step."""
     if not events:
-        return step_or_stay(system, integrator, carry, h)
-    carry, going = step_watching(system, integrator, events, carry, h)
+        return step_or_stay(system, integrator, carry, h, drive)
+    carry, going = step_watching(system, integrator, events, carry, h, drive)
     return carry, going & (carry.watch.which[0] < 0), ()
 
 

@@ -53,7 +53,7 @@ def between(system: System, t: Array, q: Array, v: Array, times: Array) -> tuple
         c3, c4, c5 = 10 * d - 4 * e + f / 2, 7 * e - 15 * d - f, 6 * d - 3 * e + f / 2
         x = q0 + s * (H * v0 + s * (H**2 / 2 * a0 + s * (c3 + s * (c4 + s * c5))))
         slope = v0 + s * (H * a0 + s * (3 * c3 + s * (4 * c4 + s * 5 * c5)) / H)
-        w = system.project_velocity(x, slope)
+        w = system.project_velocity(x, slope, time)
         return x, w, system.multipliers(x, w, time)
 
     return jax.vmap(one)(left, right, times)

@@ -13,6 +13,7 @@ from noslip.engine.memory import Table
 from noslip.engine.program import cached_with_refusals
 from noslip.engine.usual import usual
 from noslip.numerics.pytrees import anatomy
+from noslip.run.driving import driving_table
 from noslip.run.many_native import MemberPrograms
 from noslip.run.member import Member, MemberInputs, MemberRow, MemberState
 from noslip.run.programs import Shapes, require_native
@@ -30,7 +31,7 @@ class GpuMembers:
 
     def __init__(self, member: Member, inputs: MemberInputs, devices: Sequence[cuda.Device] | None = None):
         require_native(inputs.shape[0])
-        self.code = _gpu_code(member, *anatomy(inputs.shape)[1:])
+        self.code = _gpu_code(member, *anatomy(inputs.shape)[1:], jax.tree.structure(inputs.drive))
         self.members, self.reached = inputs.members, 0
         fixed = Table(inputs.shape).pack(inputs.fixed, self.members, ptx.WARP)
         initial = Table(inputs.initial_shape).pack(inputs.initial, self.members, ptx.WARP)
@@ -42,11 +43,15 @@ class GpuMembers:
         ]
         for share, a, b in zip(self.shares, ends[:-1], ends[1:], strict=True):
             share.start(initial[a:b])
+        if inputs.drive is not None:
+            table = driving_table(inputs.drive, self.members, ptx.WARP)
+            for share, a, b in zip(self.shares, ends[:-1], ends[1:], strict=True):
+                share.drive(table if len(table) == 1 else table[a:b])
 
     def to(self, stop: int) -> int:
         if stop > self.reached:
             for share in self.shares:
-                share.advance(stop - self.reached)
+                share.advance(self.reached, stop)
             for share in self.shares:
                 share.finish()
         self.reached = stop
@@ -76,6 +81,7 @@ class _Share:
         self.members = self.groups * ptx.WARP  # those that fill the last group up are run like others
         self.fixed = device.array(fixed)
         self.left, self.count = device.empty(self.members), device.array(np.zeros(1, np.int64))
+        self.inputs: tuple[cuda.Array, ...] = ()
 
     def shape(self, name: str) -> tuple[int, int, int]:
         return self.groups, self.code.slots[name], ptx.WARP
@@ -93,8 +99,13 @@ class _Share:
         self.device.wait()
         return out.get((self.groups, slots, ptx.WARP))
 
-    def advance(self, steps: int) -> None:
-        self.steps = steps
+    def drive(self, table: np.ndarray) -> None:
+        """The inputs of these groups, or of every group."""
+        self.inputs = (self.device.array(table),)
+        self.stride = 0 if len(table) == 1 else table[0].size
+
+    def advance(self, first: int, stop: int) -> None:
+        self.numbers = (stop - first, first, self.stride) if self.inputs else (stop - first,)
         self.count.put(np.zeros(1, np.int64))
         self._launch("usual")
 
@@ -106,14 +117,15 @@ class _Share:
 
     def _launch(self, name: str) -> None:
         kernel = self.code.kernel(self.device, name)
-        kernel.launch(self.members, self.fixed, self.full, self.left, self.count, numbers=(self.steps,))
+        tables = (self.fixed, self.full, self.left, self.count, *self.inputs)
+        kernel.launch(self.members, *tables, numbers=self.numbers)
 
 
 class _GpuCode:
     """The programs of a member, and their kernels on each device that has asked for one."""
 
     def __init__(self, made: MemberPrograms):
-        self.programs, self.full, self.row = made.programs, made.full, made.row
+        self.programs, self.full, self.row, self.inputs = made.programs, made.full, made.row, made.inputs
         step = self.programs["step"]
         self.slots = {
             "carry": Table(self.full.carry).slots,
@@ -132,15 +144,18 @@ class _GpuCode:
         """The kernel of a program, or of one of the two time loops, as LLVM text."""
         if name not in ("usual", "whole"):
             return ptx.map_kernel(self.programs[name])
-        after = self.programs["after"]
+        sums = self.programs["after"]
         step = self.usual_step if name == "usual" else self.programs["step"]
-        return ptx.advance_kernel(step, after if after.outputs else None, usual=name == "usual")
+        after = sums if sums.outputs else None
+        return ptx.advance_kernel(step, after, usual=name == "usual", inputs=self.inputs)
 
 
 @cached_with_refusals
-def _gpu_code(member: Member, structure: jax.tree_util.PyTreeDef, shapes: Shapes) -> _GpuCode:
+def _gpu_code(
+    member: Member, structure: jax.tree_util.PyTreeDef, shapes: Shapes, inputs: jax.tree_util.PyTreeDef
+) -> _GpuCode:
     shape = jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(s, float) for s in shapes])
-    return _GpuCode(MemberPrograms(member, shape))
+    return _GpuCode(MemberPrograms(member, shape, inputs))
 
 
 def _devices() -> list[cuda.Device]:

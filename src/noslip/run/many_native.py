@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from typing import Any
 
 import jax
 import numpy as np
@@ -15,6 +16,7 @@ from noslip.engine.memory import Table
 from noslip.engine.program import cached_with_refusals
 from noslip.engine.translate import translate
 from noslip.numerics.pytrees import PyTree, anatomy
+from noslip.run.driving import driving_table
 from noslip.run.member import Member, MemberInputs, MemberRow, MemberState
 from noslip.run.programs import Fixed, Shapes, programs_of, require_native
 
@@ -26,7 +28,7 @@ class NativeMembers:
 
     def __init__(self, member: Member, inputs: MemberInputs, threads: int | None):
         require_native(inputs.shape[0])
-        self.code = _native_code(member, *anatomy(inputs.shape)[1:])
+        self.code = _native_code(member, *anatomy(inputs.shape)[1:], jax.tree.structure(inputs.drive))
         self.members, self.width = inputs.members, native.lanes()
         self.threads = threads or _cores()
         self.fixed = Table(inputs.shape).pack(inputs.fixed, self.members, self.width)
@@ -34,18 +36,28 @@ class NativeMembers:
         started = self._map("start", initial, self.code.single.start.shape)
         carry = np.ascontiguousarray(started[:, : Table(self.code.full.carry).slots])
         self.full = np.concatenate([carry, self._map("begin", carry, self.code.full.sums)], axis=1)
-        self.reached = 0
+        self.reached, self.driving = 0, None
+        if inputs.drive is not None:
+            self.driving = driving_table(inputs.drive, self.members, self.width)
 
     def to(self, stop: int) -> int:
         advance = self.code.function("advance")
         nothing = np.zeros(1, np.int64)
 
         def run(a: int, b: int) -> None:
-            advance(self.fixed[a:b], self.full[a:b], nothing, b - a, self.reached, stop, -1, stop + 1, 0)
+            steps = (b - a, self.reached, stop, -1, stop + 1, 0)
+            advance(self.fixed[a:b], self.full[a:b], nothing, *steps, *self._inputs_from(a))
 
         self._spread(run)
         self.reached = stop
         return stop
+
+    def _inputs_from(self, group: int) -> tuple[Any, ...]:
+        """Those of the groups from this one on, and how far apart they are."""
+        if self.driving is None:
+            return ()
+        shared = len(self.driving) == 1
+        return self.driving if shared else self.driving[group:], 0 if shared else self.driving[0].nbytes
 
     def row(self) -> MemberRow:
         return Table(self.code.row).unpack(self._map("save", self.full, self.code.row), self.members)
@@ -82,18 +94,22 @@ def _cores() -> int:
 
 
 class MemberPrograms:
-    """The programs of a member."""
+    """The programs of a member, and how many inputs its step reads."""
 
-    def __init__(self, member: Member, shape: Fixed):
+    def __init__(self, member: Member, shape: Fixed, inputs: jax.tree_util.PyTreeDef):
         _, structure, shapes = anatomy(shape[0])
         # of a single run, hence its bits; but a member with an event does not wait for the others
-        self.single = programs_of(structure, shapes, member.integrator, member.events)
+        self.single = programs_of(structure, shapes, member.integrator, member.events, inputs)
+        drive = self.single.initial[3]
+        self.inputs = self.single.tables["drive"].slots
         begin = translate(member.begin, shape, self.single.carry)
         self.full = MemberState(self.single.carry, begin.shape)
         self.programs = {
             "start": self.single.start,
             "begin": begin,
-            "step": translate(member.step, shape, self.single.carry) if member.events else self.single.step,
+            "step": self.single.step
+            if not member.events
+            else translate(lambda fixed, x: member.step(fixed, *x), shape, (self.single.carry, drive)),
             "after": translate(member.after, shape, self.full),
             "save": translate(member.save, shape, self.full),
         }
@@ -103,8 +119,8 @@ class MemberPrograms:
 class _NativeCode(MemberPrograms):
     """The programs of a member, and their machine code in lanes."""
 
-    def __init__(self, member: Member, shape: Fixed):
-        super().__init__(member, shape)
+    def __init__(self, member: Member, shape: Fixed, inputs: jax.tree_util.PyTreeDef):
+        super().__init__(member, shape, inputs)
         self.compiled: dict[str, Callable[..., None]] = {}
 
     def function(self, name: str) -> Callable[..., None]:
@@ -112,7 +128,7 @@ class _NativeCode(MemberPrograms):
             p = self.programs
             if name == "advance":
                 after = p["after"] if p["after"].outputs else None
-                made = native.advance_function(p["step"], after, None, native.lanes())
+                made = native.advance_function(p["step"], after, None, native.lanes(), self.inputs)
             else:
                 made = native.map_function(p[name], native.lanes())
             self.compiled[name] = made
@@ -120,7 +136,8 @@ class _NativeCode(MemberPrograms):
 
 
 @cached_with_refusals
-def _native_code(member: Member, structure: jax.tree_util.PyTreeDef, shapes: Shapes) -> _NativeCode:
-    return _NativeCode(
-        member, jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(s, float) for s in shapes])
-    )
+def _native_code(
+    member: Member, structure: jax.tree_util.PyTreeDef, shapes: Shapes, inputs: jax.tree_util.PyTreeDef
+) -> _NativeCode:
+    shape = jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(s, float) for s in shapes])
+    return _NativeCode(member, shape, inputs)

@@ -13,8 +13,10 @@ from jax import Array, lax
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from noslip.numerics.forks import require_xla
+from noslip.run.driving import of_step
 from noslip.run.member import Member, MemberInputs, MemberRow, MemberState
 from noslip.run.programs import Fixed, Initial
+from noslip.system.inputs import Drive
 
 T = TypeVar("T")
 OVER_MEMBERS, SHARED = PartitionSpec("member"), PartitionSpec()
@@ -34,14 +36,24 @@ class XlaMembers:
             jax.device_put(np.asarray(x), everywhere) if axis is None else self._in_shares(x)
             for x, axis in zip(leaves, self.axes, strict=True)
         ]
-        self.code = _xla_code(member, structure, tuple(inputs.axes), self.mesh)
-        initial = [self._in_shares(np.broadcast_to(np.asarray(x), (self.members, *s.shape)))
-                   for x, s in zip(inputs.initial, inputs.initial_shape, strict=True)]  # fmt: skip
-        self.full = self.code.start(self.leaves, tuple(initial))
+        columns, shape = jax.tree.flatten(inputs.drive)
+        dimensions = tuple(x.ndim for x in columns)
+        self.code = _xla_code(member, structure, tuple(inputs.axes), self.mesh, shape, dimensions)
+        self.drive = jax.tree.map(
+            lambda x: self._in_shares(x) if x.ndim > 1 else jax.device_put(x, everywhere), inputs.drive
+        )
+        initial = jax.tree.map(
+            lambda x, s: self._in_shares(np.broadcast_to(np.asarray(x), (self.members, *s.shape))),
+            inputs.initial,
+            inputs.initial_shape,
+        )
+        self.full = self.code.start(self.leaves, initial)
         self.reached = 0
 
     def to(self, stop: int) -> int:
-        self.full = jax.block_until_ready(self.code.advance(self.leaves, self.full, np.int64(stop)))
+        self.full = jax.block_until_ready(
+            self.code.advance(self.leaves, self.full, np.int64(stop), self.drive)
+        )
         self.reached = stop
         return stop
 
@@ -74,8 +86,15 @@ class _XlaCode:
     """The functions of a member for all members at once."""
 
     def __init__(
-        self, member: Member, structure: jax.tree_util.PyTreeDef, axes: tuple[int | None, ...], mesh: Mesh
+        self,
+        member: Member,
+        structure: jax.tree_util.PyTreeDef,
+        axes: tuple[int | None, ...],
+        mesh: Mesh,
+        drives: Any,
     ):
+        own = jax.tree.map(lambda ndim: 0 if ndim > 1 else None, drives)  # inputs by member, or shared
+
         def fixed(leaves: list[Array]) -> Fixed:
             return jax.tree.unflatten(structure, leaves)
 
@@ -86,18 +105,18 @@ class _XlaCode:
             carry = member.start(fixed, initial)
             return MemberState(carry, member.begin(fixed, carry))
 
-        def step(fixed: Fixed, full: MemberState) -> MemberState:
-            carry, _ = member.step(fixed, full.carry)
-            return MemberState(carry, member.after(fixed, MemberState(carry, full.sums)))
+        def step(leaves: list[Array], full: MemberState, drive: Drive) -> MemberState:
+            carry, _ = member.step(fixed(leaves), full.carry, of_step(drive, full.carry.step))
+            return MemberState(carry, member.after(fixed(leaves), MemberState(carry, full.sums)))
 
-        def advance(leaves: list[Array], full: MemberState, stop: Array) -> MemberState:
+        def advance(leaves: list[Array], full: MemberState, stop: Array, drive: Drive) -> MemberState:
             """Members may stand at different steps; each goes on to `stop`, or until it fails."""
 
             def waiting(full: MemberState) -> Array:
                 return (full.carry.step < stop) & member.going(full.carry)
 
             def turn(full: MemberState) -> MemberState:
-                go, new = waiting(full), each(step)(leaves, full)
+                go, new = waiting(full), jax.vmap(step, (list(axes), 0, own))(leaves, full, drive)
                 return jax.tree.map(
                     lambda a, b: jnp.where(go.reshape(go.shape + (1,) * (a.ndim - 1)), a, b), new, full
                 )
@@ -107,7 +126,8 @@ class _XlaCode:
         given = [SHARED if axis is None else OVER_MEMBERS for axis in axes]
         self.start = in_shares(each(start), mesh, (given, OVER_MEMBERS))
         self.save = in_shares(each(member.save), mesh, (given, OVER_MEMBERS))
-        self.advance = in_shares(advance, mesh, (given, OVER_MEMBERS, SHARED))
+        shares = jax.tree.map(lambda ndim: OVER_MEMBERS if ndim > 1 else SHARED, drives)
+        self.advance = in_shares(advance, mesh, (given, OVER_MEMBERS, SHARED, shares))
 
 
 def in_shares(function: Callable[..., Any], mesh: Mesh, given: Any) -> Callable[..., Any]:
@@ -121,6 +141,11 @@ def in_shares(function: Callable[..., Any], mesh: Mesh, given: Any) -> Callable[
 
 @functools.lru_cache(maxsize=64)
 def _xla_code(
-    member: Member, structure: jax.tree_util.PyTreeDef, axes: tuple[int | None, ...], mesh: Mesh
+    member: Member,
+    structure: jax.tree_util.PyTreeDef,
+    axes: tuple[int | None, ...],
+    mesh: Mesh,
+    inputs: jax.tree_util.PyTreeDef,
+    dimensions: tuple[int, ...],
 ) -> _XlaCode:
-    return _XlaCode(member, structure, axes, mesh)
+    return _XlaCode(member, structure, axes, mesh, jax.tree.unflatten(inputs, dimensions))

@@ -18,11 +18,13 @@ from noslip.integrators.base import Integrator
 from noslip.integrators.solve import Status, without_derivatives
 from noslip.numerics.pytrees import pytree
 from noslip.run import step as steps
+from noslip.run.driving import of_step
 from noslip.run.events import Events, also, first_of_run, nothing_yet, step_watching
 from noslip.run.observables import START, UPDATE, Function, Watched
 from noslip.run.programs import Fixed, Initial
 from noslip.run.step import Carry
 from noslip.system import System
+from noslip.system.inputs import Drive
 
 Sums = dict[str, dict[str, Array]]
 
@@ -58,7 +60,8 @@ class Member:
     events: Events = ()
 
     def start(self, fixed: Fixed, initial: Initial) -> Carry:
-        return first_of_run(fixed[0], self.integrator, self.events, *initial, fixed[1])[0]
+        q, v, t, drive = initial
+        return first_of_run(fixed[0], self.integrator, self.events, q, v, t, fixed[1], drive)[0]
 
     def begin(self, fixed: Fixed, carry: Carry) -> Sums:
         """The sums with the initial state in them."""
@@ -72,11 +75,11 @@ class Member:
             sums[f"event_{name}"] = nothing_yet(fixed[0].n)
         return steps.strong(sums)
 
-    def step(self, fixed: Fixed, carry: Carry) -> tuple[Carry, Array]:
+    def step(self, fixed: Fixed, carry: Carry, drive: Drive = None) -> tuple[Carry, Array]:
         with without_derivatives():
             if self.events:
-                return step_watching(fixed[0], self.integrator, self.events, carry, fixed[1])
-            return steps.step_or_stay(fixed[0], self.integrator, carry, fixed[1])[:2]
+                return step_watching(fixed[0], self.integrator, self.events, carry, fixed[1], drive)
+            return steps.step_or_stay(fixed[0], self.integrator, carry, fixed[1], drive)[:2]
 
     def going(self, carry: Carry) -> Array:
         """Whether there is another step to take."""
@@ -103,8 +106,8 @@ class Member:
 
     def save(self, fixed: Fixed, full: MemberState) -> MemberRow:
         """The row of a state, NaN for a member that has failed before it."""
-        system, carry = fixed[0], full.carry
-        seen = self.integrator.observe(carry.state)
+        carry, seen = full.carry, self.integrator.observe(full.carry.state)
+        system = fixed[0].driven(carry.drive).at(seen.t)
         lam = system.multipliers(seen.q, seen.v, seen.t) if seen.multipliers is None else seen.multipliers
         observed = {
             name: self._value(f, system, carry, full.sums[name]["first"]) for name, f, _ in self.watch
@@ -125,6 +128,7 @@ class Member:
     def _value(self, function: Function | str, system: System, carry: Carry, first: Array | None) -> Array:
         """An observable of a state; those relative to the start get the first value, or None at the start."""
         seen = self.integrator.observe(carry.state)
+        system = system.driven(carry.drive).at(seen.t)
         if function == "energy_error":
             energy = system.energy(seen.q, seen.v)
             return energy if first is None else jnp.abs(energy - first)
@@ -157,9 +161,9 @@ class MemberGroup:
 
 
 class MemberInputs:
-    """Parameters, step and initial states of a group; leaves that do not vary have no member axis."""
+    """Parameters, step, initial states and inputs of a group; leaves that do not vary have no member axis."""
 
-    def __init__(self, system: System, group: MemberGroup, h: float, t: float):
+    def __init__(self, system: System, group: MemberGroup, h: float, t: float, drive: Drive = None):
         full = dict(system.parameters) | dict(group.varying)
         _, static = system.tree_flatten()
         self.fixed = (system.tree_unflatten(static, (full,)), np.float64(h))
@@ -167,11 +171,12 @@ class MemberInputs:
             jax.tree.map(lambda x: jax.ShapeDtypeStruct(np.shape(x), float), system),
             jax.ShapeDtypeStruct((), float),
         )
-        self.initial, self.members = (group.q, group.v, np.float64(t)), group.count
+        self.initial = (group.q, group.v, np.float64(t), of_step(drive, 0))
+        self.members, self.drive = group.count, drive
         axes = {name: 0 if name in group.varying else None for name in full}
         self.axes = [axes[name] for name in sorted(full)] + [None]  # as JAX orders the leaves
         x, scalar = jax.ShapeDtypeStruct((system.n,), float), jax.ShapeDtypeStruct((), float)
-        self.initial_shape = (x, x, scalar)
+        self.initial_shape = (x, x, scalar, jax.tree.map(lambda _: scalar, drive))
 
 
 def _worst_residual(system: System, q: Array, v: Array) -> Array:

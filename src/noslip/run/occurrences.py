@@ -87,7 +87,8 @@ def with_knots(
         there = occurrences[name]
         if event.reset is None or not len(there):
             continue
-        new = jax.vmap(partial(_after, event.reset, system))(jnp.asarray(there.q), jnp.asarray(there.v))
+        states = (jnp.asarray(x) for x in (there.q, there.v, there.t))
+        new = jax.vmap(partial(_after, event.reset, system))(*states)
         for part, values in zip(rows, zip((there.q, there.v), new, strict=True), strict=True):
             part += [np.asarray(x) for x in values]
         times += [there.t, there.t]
@@ -97,6 +98,6 @@ def with_knots(
     return np.concatenate(times)[order], all_q, all_v
 
 
-def _after(reset: Any, system: System, q: Any, v: Any) -> Any:
-    q, v = reset(q, v, system.parameters)
-    return q, system.project_velocity(q, v)
+def _after(reset: Any, system: System, q: Any, v: Any, t: Any) -> Any:
+    q, v = reset(q, v, system.at(t).parameters)
+    return q, system.project_velocity(q, v, t)

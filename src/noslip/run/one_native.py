@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import numpy as np
 
 from noslip.integrators.solve import Status
+from noslip.run.driving import driving_table, of_step
 from noslip.run.pairing import Pairing
 from noslip.run.runner import NOTHING, Happened, Piece
 from noslip.run.step import Carry, Row
+from noslip.system.inputs import Drive
 
 CAPACITY = 8192  # rows that one call can save
 
@@ -20,12 +24,16 @@ class NativeTrajectory:
     first_piece, brief = 1024, 256  # steps of the first call, microseconds each; steps that are no time
     grain = 1
 
-    def __init__(self, pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float, h: float):
-        self.programs, self.leaves, self.events = pairing.programs, pairing.leaves, pairing.events
+    def __init__(
+        self, pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float, h: float, inputs: Drive = None
+    ):
+        self.programs = pairing.programs if inputs is None else pairing.driven_programs(inputs)
+        self.leaves, self.events = pairing.leaves, pairing.events
         tables = self.programs.tables
         self.carries, self.rows = tables["carry"], tables["row"]
         self.step_size(h)
-        initial = tables["initial"].pack((q, v, t), 1, 1)
+        initial = tables["initial"].pack((q, v, t, of_step(inputs, 0)), 1, 1)
+        self.inputs: tuple[Any, ...] = () if inputs is None else (driving_table(inputs, 1, 1), 0)
         out = np.zeros((1, tables["carry and row"].slots, 1), np.int64)
         self.programs.start_one(self.fixed, initial, out, 1)
         self.carry = np.ascontiguousarray(out[:, : self.carries.slots])
@@ -50,7 +58,8 @@ class NativeTrajectory:
         stop = min(stop, (first // every + CAPACITY) * every)
         capacity = saves(first, stop, last, every)
         table = np.zeros((1, capacity, self.rows.slots, 1), np.int64)
-        self.programs.advance_one(self.fixed, self.carry, table, 1, first, stop, last, every, capacity)
+        steps = (1, first, stop, last, every, capacity)
+        self.programs.advance_one(self.fixed, self.carry, table, *steps, *self.inputs)
         slots = self.carries.first_slots
         failed = bool(self.carry[0, slots.interval.status, 0] != Status.SOLVED)
         self.reached = int(self.carry[0, slots.step, 0])
@@ -60,6 +69,13 @@ class NativeTrajectory:
         if (failed or stopped) and count == saves(first, self.reached - stopped, last, every):
             rows = np.concatenate([rows, self._row_of_failure()], axis=1)
         return Piece(rows, self.reached, failed)
+
+    def feed(self, drive: Drive) -> None:
+        table = self.inputs[0]
+        if self.reached >= table.shape[1]:
+            table = np.concatenate([table, table], axis=1)
+            self.inputs = (table, 0)
+        table[0, self.reached, :, 0] = jax.tree.leaves(drive)
 
     def happened(self) -> Happened:
         if not self.events:
@@ -73,6 +89,9 @@ class NativeTrajectory:
         values = np.empty((count, given.slots, 1), np.int64)
         values[:, : self.carries.slots] = self.carry
         values[:, self.carries.slots, 0] = np.ascontiguousarray(parts, float).view(np.int64)
+        if self.inputs:
+            table = self.inputs[0][0]
+            values[:, self.carries.slots + 1 :] = table[min(self.reached, len(table) - 1)].view(np.int64)
         out = np.zeros((count, self.rows.slots, 1), np.int64)
         call(np.repeat(self.fixed, count, axis=0), values, out, count)
         self.carry = np.ascontiguousarray(self._saved()[:, self.rows.slots :])

@@ -18,10 +18,12 @@ from noslip.integrators.solve import Status
 from noslip.numerics.forks import require_xla
 from noslip.numerics.pytrees import anatomy, replaced
 from noslip.run import step as steps
+from noslip.run.driving import fed, of_step
 from noslip.run.pairing import Pairing
 from noslip.run.runner import NOTHING, Happened, Piece, joined
 from noslip.run.step import Carry, Interval, Row
 from noslip.system import System
+from noslip.system.inputs import Drive, Held
 
 BLOCK = 256  # steps between restarts of the adaptive flow
 _compiled: dict[Any, Any] = {}
@@ -33,10 +35,13 @@ class ReferenceTrajectory:
     first_piece, brief, grain = 64, 0, BLOCK
     join = staticmethod(joined)
 
-    def __init__(self, pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float, h: float):
+    def __init__(
+        self, pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float, h: float, inputs: Drive = None
+    ):
         require_xla()
         system = self.system = pairing.system
-        self.integrator = pairing.integrator
+        self.integrator, self.inputs = pairing.integrator, inputs
+        self.steered = isinstance(inputs, Held) and system.inputs_within(inputs.values)[1]
         self.h, self.t0 = h, t
         self.step, self.saved, self.v = 0, 0, np.asarray(v)
         self.q, self.turns = self._wrap(np.asarray(q), np.zeros(system.n))
@@ -46,15 +51,19 @@ class ReferenceTrajectory:
     def step_size(self, h: float) -> None:
         self.t0, self.h = self.t0 + self.step * (self.h - h), h
 
+    def feed(self, drive: Drive) -> None:
+        self.inputs = fed(self.inputs, self.step, drive)
+
     def happened(self) -> Happened:
         return NOTHING
 
     def snapshot(self) -> Carry:
         t, h = self.t0 + self.step * self.h, self.h
         here = [jnp.asarray(x) for x in (self.q, self.v, t, h)]
-        state = self.integrator.init(self.system, *here)
+        state = self.integrator.init(self._system_at_node(self.step), *here)
         since = replaced(Interval.empty(), steps=jnp.asarray(self.step - self.saved))
-        return Carry(state, jnp.asarray(self.step), jnp.asarray(self.turns), since)
+        drive = of_step(self.inputs, max(self.step - 1, 0))
+        return Carry(state, jnp.asarray(self.step), jnp.asarray(self.turns), since, drive=drive)
 
     def restore(self, carry: Carry) -> None:
         seen = self.integrator.observe(carry.state)
@@ -81,11 +90,12 @@ class ReferenceTrajectory:
         states = np.tile(np.concatenate([self.q, self.v]), (len(parts), 1))
         if ahead.any():
             start = self.t0 + self.step * self.h
-            found, reached = self.flow(states[0], [start, *times[ahead].tolist()])
+            found, reached = self._flow_through(states[0], [start, *times[ahead].tolist()], parts[ahead])
             states[ahead] = np.nan
             states[np.flatnonzero(ahead)[:reached]] = found[:reached]
         steps = np.floor(self.step + parts).astype(int)
-        rows = self._rows(steps.tolist(), states[:, :n], states[:, n:], times)
+        nodes = np.ceil(self.step + parts).astype(int).tolist()
+        rows = self._rows(steps.tolist(), states[:, :n], states[:, n:], times, nodes)
         lost = ~np.isfinite(states).all(axis=1)
         rows.interval.status[lost], rows.interval.failed_step[lost] = Status.NOT_FINITE, steps[lost] + 1
         return rows
@@ -93,7 +103,8 @@ class ReferenceTrajectory:
     def _block(self, end: int, last: int, every: int) -> tuple[Row, bool]:
         marks = sorted({*range((self.step // every + 1) * every, end + 1, every), end})
         times = [self.t0 + k * self.h for k in [self.step, *marks]]
-        states, reached = self.flow(np.concatenate([self.q, self.v]), times)
+        parts = np.asarray(marks) - self.step
+        states, reached = self._flow_through(np.concatenate([self.q, self.v]), times, parts)
         failed, n = reached < len(marks), self.system.n
         marks, states = marks[:reached], states[:reached]
         self.step = marks[-1] if marks else self.step
@@ -106,21 +117,57 @@ class ReferenceTrajectory:
             rows.interval.failed_step[-1] = self.step + 1
         if marks:
             self.q, self.turns = self._wrap(states[-1][:n], self.turns)
-            self.v = np.asarray(self.system.project_velocity(self.q, states[-1][n:]))
+            self.v = np.asarray(
+                self._system_at_node(self.step).project_velocity(
+                    self.q, states[-1][n:], self.t0 + self.step * self.h
+                )
+            )
         return rows, failed
+
+    def _flow_through(self, y: np.ndarray, times: list[float], parts: np.ndarray) -> tuple[np.ndarray, int]:
+        """The states at times[1:], so many steps further, and how many were reached; with inputs, each step
+        by itself."""
+        if self.inputs is None:
+            return self.flow(self.system, y, times)
+        n, found = self.system.n, []
+        for k in range(int(np.ceil(parts[-1]))):
+            system, start = self._system_at_node(self.step + k + 1), self.t0 + (self.step + k) * self.h
+            if self.steered:  # a constraint that has switched
+                y = np.concatenate([y[:n], system.project_velocity(y[:n], y[n:], start)])
+            inside = [t for t, part in zip(times[1:], parts, strict=True) if k < part < k + 1]
+            states, reached = self.flow(system, y, [start, *inside, start + self.h])
+            found += list(states[: min(reached, len(inside))])
+            if reached <= len(inside):
+                break
+            y = states[-1]
+            found += [y] if k + 1 in parts else []
+        return np.array(found).reshape(-1, 2 * n), len(found)
+
+    def _system_at_node(self, k: int) -> System:
+        """With the inputs of the step that leads to node k, or of the first."""
+        return self.system.driven(of_step(self.inputs, max(k - 1, 0)))
 
     def _wrap(self, q: np.ndarray, before: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Declared angles in [-pi, pi], and the turns taken off in all."""
         turns = np.where(self.system.angle_mask, np.round(q / steps.TURN), 0.0)
         return q - turns * steps.TURN - turns * steps.TURN_LOW, before + turns
 
-    def _rows(self, steps: list[int], q: np.ndarray, v: np.ndarray, times: np.ndarray | None = None) -> Row:
+    def _rows(
+        self,
+        steps: list[int],
+        q: np.ndarray,
+        v: np.ndarray,
+        times: np.ndarray | None = None,
+        nodes: list[int] | None = None,
+    ) -> Row:
+        """Rows after so many steps; `nodes` are the ends of the steps whose inputs they have."""
         if not steps:
             return jax.tree.map(lambda x: x[:0], self.first)
         k = np.array(steps, dtype=int)
         t = self.t0 + k * self.h if times is None else times
         wrapped, turns = self._wrap(q, self.turns)
-        seen = [_observed(self.system, *state) for state in zip(wrapped, v, t, strict=True)]
+        states = zip(nodes or steps, wrapped, v, t, strict=True)
+        seen = [_observed(self._system_at_node(j), *state) for j, *state in states]
         lam, *energies = jax.tree.map(lambda *x: np.stack(x), *seen)
         counts, sizes = np.zeros(len(k), dtype=int), np.zeros(len(k))
         taken = np.diff(k, prepend=self.saved)
@@ -132,7 +179,7 @@ class ReferenceTrajectory:
 
 @jax.jit
 def _observed(system: System, q: Array, v: Array, t: Array) -> Any:
-    return system.multipliers(q, v, t), *steps.energies(system, q, v)
+    return system.multipliers(q, v, t), *steps.energies(system.at(t), q, v)
 
 
 @jax.jit
@@ -141,13 +188,13 @@ def _acceleration(system: System, q: Array, v: Array, t: Array) -> Array:
 
 
 def _flow(system: System) -> tuple[Any, str]:
-    """(state, times) -> (states at times[1:], how many were reached), and the name of the method."""
+    """(system, state, times) -> (states at times[1:], how many were reached), and the name of the method."""
     if importlib.util.find_spec("heyoka") is not None:
         try:
             return _taylor_flow(system), "heyoka"
         except CannotTranslate:
             pass  # the backend of the result says so
-    return _runge_kutta_flow(system), "scipy DOP853"
+    return _runge_kutta_flow, "scipy DOP853"
 
 
 def vector_field(system: System) -> list[tuple[Any, Any]]:
@@ -166,16 +213,15 @@ def vector_field(system: System) -> list[tuple[Any, Any]]:
 def _taylor_flow(system: System) -> Any:
     import heyoka as hy
 
-    leaves, *rest = anatomy(system)
-    key = tuple(rest)
+    key = anatomy(system)[1:]
     if key not in _compiled:
         pairs = vector_field(system)
         _compiled[key] = hy.taylor_adaptive(pairs, [0.0] * len(pairs), compact_mode=True, high_accuracy=True)
     solver = copy.deepcopy(_compiled[key])
-    values = [x for leaf in leaves for x in np.ravel(np.asarray(leaf, dtype=float))]
-    solver.pars[:] = values[: len(solver.pars)]  # heyoka keeps none after the last that is used
 
-    def flow(state: np.ndarray, times: list[float]) -> tuple[np.ndarray, int]:
+    def flow(system: System, state: np.ndarray, times: list[float]) -> tuple[np.ndarray, int]:
+        values = [x for leaf in jax.tree.leaves(system) for x in np.ravel(np.asarray(leaf, dtype=float))]
+        solver.pars[:] = values[: len(solver.pars)]  # heyoka keeps none after the last that is used
         solver.time, solver.state[:] = times[0], state
         outcome, *_, grid = solver.propagate_grid(np.array(times))
         good = int(np.sum(np.all(np.isfinite(grid[1:]), axis=1)))
@@ -185,7 +231,7 @@ def _taylor_flow(system: System) -> Any:
     return flow
 
 
-def _runge_kutta_flow(system: System) -> Any:
+def _runge_kutta_flow(system: System, state: np.ndarray, times: list[float]) -> tuple[np.ndarray, int]:
     from scipy.integrate import solve_ivp
 
     n = system.n
@@ -193,9 +239,6 @@ def _runge_kutta_flow(system: System) -> Any:
     def rhs(t: float, y: np.ndarray) -> np.ndarray:
         return np.concatenate([y[n:], _acceleration(system, y[:n], y[n:], t)])
 
-    def flow(state: np.ndarray, times: list[float]) -> tuple[np.ndarray, int]:
-        options = {"method": "DOP853", "rtol": 2.3e-14, "atol": 1e-15}
-        found = solve_ivp(rhs, (times[0], times[-1]), state, t_eval=times, **options)  # type: ignore[call-overload]
-        return found.y.T[1:], found.y.shape[1] - 1
-
-    return flow
+    options = {"method": "DOP853", "rtol": 2.3e-14, "atol": 1e-15}
+    found = solve_ivp(rhs, (times[0], times[-1]), state, t_eval=times, **options)  # type: ignore[call-overload]
+    return found.y.T[1:], found.y.shape[1] - 1

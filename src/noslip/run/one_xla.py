@@ -14,11 +14,13 @@ from noslip.integrators.solve import Status, without_derivatives
 from noslip.numerics.forks import require_xla
 from noslip.numerics.pytrees import replaced
 from noslip.run.aside import row_aside
+from noslip.run.driving import fed, of_step
 from noslip.run.events import Events, first_of_run, step_watching
 from noslip.run.pairing import Pairing
 from noslip.run.runner import NOTHING, Happened, Piece, joined
 from noslip.run.step import Carry, Row, row_of, save, step, strong
 from noslip.system import System
+from noslip.system.inputs import Drive
 
 ROWS = 1024  # rows that one compiled call can save
 
@@ -27,12 +29,14 @@ saved = jax.jit(save, static_argnames="integrator")
 
 
 @partial(jax.jit, static_argnames="integrator")
-def looks_aside(system: System, integrator: Integrator, carry: Carry, h: Array, parts: Array) -> Row:
+def looks_aside(
+    system: System, integrator: Integrator, carry: Carry, h: Array, parts: Array, inputs: Drive = None
+) -> Row:
     """One shortened step for each of `parts`."""
 
     def one(part: Array) -> Row:
         with without_derivatives():
-            return row_aside(system, integrator, carry, h, part)
+            return row_aside(system, integrator, carry, h, part, of_step(inputs, carry.step))
 
     return lax.map(one, parts)
 
@@ -47,6 +51,7 @@ def advance(
     stop: Array,
     last: Array,
     every: Array,
+    inputs: Drive = None,
 ) -> tuple[Carry, Row, Array]:
     """Step on to number `stop`, at most ROWS saves ahead; return the saved rows and their number.
 
@@ -62,9 +67,10 @@ def advance(
 
     def one_step(carry: Carry) -> Carry:
         with without_derivatives():
+            drive = of_step(inputs, carry.step)
             if events:
-                return step_watching(system, integrator, events, carry, h)[0]
-            return step(system, integrator, carry, h)
+                return step_watching(system, integrator, events, carry, h, drive)[0]
+            return step(system, integrator, carry, h, drive)
 
     def to_next_save(loop: tuple[Carry, Row, Array]) -> tuple[Carry, Row, Array]:
         carry, rows, count = loop
@@ -94,11 +100,16 @@ class XlaTrajectory:
     first_piece, brief, grain = 64, 0, 1
     join = staticmethod(joined)
 
-    def __init__(self, pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float, h: float):
+    def __init__(
+        self, pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float, h: float, inputs: Drive = None
+    ):
         require_xla()
         self.system, self.integrator, self.h = pairing.system, pairing.integrator, np.float64(h)
         self.events = pairing.events
-        self.carry, first = start(self.system, self.integrator, self.events, q, v, np.float64(t), self.h)
+        # as long as the next power of two, so that runs of other lengths share the compiled loop
+        self.inputs = jax.tree.map(lambda x: np.resize(x, 1 << (len(x) - 1).bit_length()), inputs)
+        begin = (q, v, np.float64(t), self.h, of_step(inputs, 0))
+        self.carry, first = start(self.system, self.integrator, self.events, *begin)
         self.first = jax.tree.map(lambda x: np.array(x)[None], first)
 
     def step_size(self, h: float) -> None:
@@ -111,9 +122,13 @@ class XlaTrajectory:
         self.carry = strong(jax.tree.map(jnp.asarray, carry))
 
     def aside(self, parts: np.ndarray) -> Row:
-        rows = [looks_aside(self.system, self.integrator, self.carry, self.h, x) for x in parts[:, None]]
+        here = (self.system, self.integrator, self.carry, self.h)
+        rows = [looks_aside(*here, x, self.inputs) for x in parts[:, None]]
         self.carry = strong(saved(self.system, self.integrator, self.carry)[1])
         return joined([jax.tree.map(np.asarray, row) for row in rows])
+
+    def feed(self, drive: Drive) -> None:
+        self.inputs = fed(self.inputs, int(self.carry.step), drive)
 
     def happened(self) -> Happened:
         return Happened.of(self.carry.watch) if self.events else NOTHING
@@ -122,7 +137,7 @@ class XlaTrajectory:
         if self.events:
             watch = replaced(self.carry.watch, which=jnp.full_like(self.carry.watch.which, -1))
             self.carry = replaced(self.carry, watch=watch)
-        how = (self.h, stop, last, every)
+        how = (self.h, stop, last, every, self.inputs)
         self.carry, rows, count = advance(self.system, self.integrator, self.events, self.carry, *how)
         rows = jax.tree.map(lambda x: np.asarray(x)[: int(count)], rows)
         return Piece(rows, int(self.carry.step), int(self.carry.interval.status) != Status.SOLVED)

@@ -24,6 +24,7 @@ from noslip.run.events import Events
 from noslip.run.programs import Shapes, StepPrograms, programs_of, require_native
 from noslip.system import System
 from noslip.system.conditions import AROUND, Region, around
+from noslip.system.inputs import Drive
 
 OfState = Callable[[System, Array, Array], Any]
 
@@ -79,8 +80,14 @@ class Pairing:
     @functools.cached_property
     def programs(self) -> StepPrograms:
         """The step as scalar programs; raises `CannotTranslate` where there are none."""
+        return self.driven_programs(None)
+
+    def driven_programs(self, drive: Drive) -> StepPrograms:
+        """The same for a step with such inputs."""
         require_native(self.system)
-        return programs_of(self.structure, self.shapes, self.integrator, self.events)
+        return programs_of(
+            self.structure, self.shapes, self.integrator, self.events, jax.tree.structure(drive)
+        )
 
     def at_state(self, function: OfState, q: np.ndarray, v: np.ndarray) -> Sequence[float] | None:
         """The numbers that function(system, q, v) is made of, in a row, if its program is short enough for

@@ -14,6 +14,7 @@ from noslip.integrators.solve import Status
 from noslip.run.along import conserves_energy, failed_rows
 from noslip.run.choose import members_runner
 from noslip.run.events import Events
+from noslip.run.inputs import Inputs
 from noslip.run.member import Member, MemberGroup, MemberInputs, MemberRow
 from noslip.run.observables import STATISTICS, Watched
 from noslip.run.occurrences import Occurrences
@@ -40,6 +41,7 @@ class Plan:
     save_every: int
     backend: str
     threads: int | None
+    inputs: Inputs
     events: Events = ()
 
     @property
@@ -50,7 +52,7 @@ class Plan:
 
     def runner(self, group: MemberGroup) -> MembersRunner:
         """These members at their start, on the backend of the plan."""
-        inputs = MemberInputs(self.system, group, self.step_size, self.t0)
+        inputs = MemberInputs(self.system, group, self.step_size, self.t0, self.inputs.table)
         member = Member(self.integrator, self.watch, self.events)
         return members_runner(member, inputs, self.backend, self.threads)
 
@@ -124,6 +126,6 @@ class Plan:
     def info(self, group: MemberGroup, backend: str) -> RunInfo:
         """The record of the ensemble; of parameters that vary it names the first."""
         first = self.system.with_parameters({name: x[0] for name, x in group.varying.items()})
-        pairing = pairing_of(first, self.integrator)
-        info = run_info(pairing, self.t0, self.step_size, self.steps, self.save_every, backend)
+        pairing, recorded = pairing_of(first, self.integrator), self.inputs.record
+        info = run_info(pairing, self.t0, self.step_size, self.steps, self.save_every, backend, **recorded)
         return replace(info, events=tuple(name for name, _ in self.events)) if self.events else info

@@ -22,38 +22,43 @@ from noslip.run.events import Events, first_of_run, step_of_run
 from noslip.run.step import Carry, Row
 from noslip.system import System
 from noslip.system.conditions import ADMISSIBLE
+from noslip.system.inputs import Drive
 
 LARGEST = 64  # coordinates; beyond, XLA runs the step better
 Fixed = tuple[System, Array]  # what no step changes: the system, and h
-Initial = tuple[Array, Array, Array]  # q, v and t
+Initial = tuple[Array, Array, Array, Drive]  # q, v, t and the inputs of the first step
 Shapes = tuple[tuple[int, ...], ...]
+NO_INPUTS = jax.tree.structure(None)
 
 
 class StepPrograms:
-    """Start, step and save as scalar programs, the same for one trajectory and for members in lanes."""
+    """Start, step and save as scalar programs, the same for one trajectory and for members in lanes. What
+    a step reads after its state are its inputs."""
 
-    def __init__(self, system: System, integrator: Integrator, events: Events = ()):
+    def __init__(self, system: System, integrator: Integrator, events: Events = (), drive: Drive = None):
         self.integrator = integrator
         x, scalar = jax.ShapeDtypeStruct((system.n,), float), jax.ShapeDtypeStruct((), float)
-        self.fixed, self.initial = (system, scalar), (x, x, scalar)
+        self.fixed, self.initial = (system, scalar), (x, x, scalar, drive)
 
         def start(fixed: Fixed, initial: Initial) -> tuple[Carry, Row]:
-            return first_of_run(fixed[0], integrator, events, *initial, fixed[1])
+            q, v, t, drive = initial
+            return first_of_run(fixed[0], integrator, events, q, v, t, fixed[1], drive)
 
-        def step(fixed: Fixed, carry: Carry) -> tuple[Carry, Array, tuple[Array, ...]]:
+        def step(fixed: Fixed, before: tuple[Carry, Drive]) -> tuple[Carry, Array, tuple[Array, ...]]:
             with without_derivatives():
-                return step_of_run(fixed[0], integrator, events, carry, fixed[1])
+                return step_of_run(fixed[0], integrator, events, before[0], fixed[1], before[1])
 
         def save(fixed: Fixed, carry: Carry) -> tuple[Row, Carry]:
             return steps.save(fixed[0], integrator, carry)
 
         self.start = translate(start, self.fixed, self.initial)
         self.carry, self.row = self.start.shape
-        self.step = translate(step, self.fixed, self.carry, rare="newton_fallback")
+        self.step = translate(step, self.fixed, (self.carry, drive), rare="newton_fallback")
         self.save = translate(save, self.fixed, self.carry)
         self.tables = {
             "fixed": Table(self.fixed),
             "initial": Table(self.initial),
+            "drive": Table(drive),
             "carry": Table(self.carry),
             "row": Table(self.row),
             "carry and row": Table((self.carry, self.row)),
@@ -72,22 +77,23 @@ class StepPrograms:
         integrator = self.integrator
 
         def start(fixed: Fixed, initial: Initial) -> tuple[Carry, Row, Array]:
-            system, (q, v, t) = fixed[0], initial
+            q, v, t, drive = initial
+            here = fixed[0].driven(drive).at(t)
             finite = jnp.all(jnp.isfinite(q)) & jnp.all(jnp.isfinite(v))
-            good = jnp.all(jnp.abs(system.phi(q, v)) <= ADMISSIBLE * system.constraint_size(q, v))
-            return *steps.first_state(system, integrator, q, v, t, fixed[1]), finite & good
+            good = jnp.all(jnp.abs(here.phi(q, v)) <= ADMISSIBLE * here.constraint_size(q, v))
+            return *steps.first_state(fixed[0], integrator, q, v, t, fixed[1], drive), finite & good
 
         made = translate(start, self.fixed, self.initial)
         return native.map_function(made, 1), Table(made.shape)
 
     @functools.cached_property
     def independence_one(self) -> native.NativeFunction:
-        """Machine code of the `independence` of the one-forms at states (q, v)."""
+        """Machine code of the `independence` of the one-forms at states (q, v, t)."""
 
-        def surely(fixed: Fixed, state: tuple[Array, Array]) -> Array:
+        def surely(fixed: Fixed, state: tuple[Array, Array, Array]) -> Array:
             return independence(fixed[0].mu(*state))
 
-        return native.map_function(translate(surely, self.fixed, self.initial[:2]), 1)
+        return native.map_function(translate(surely, self.fixed, self.initial[:3]), 1)
 
     @functools.cached_property
     def save_one(self) -> native.NativeFunction:
@@ -96,19 +102,22 @@ class StepPrograms:
 
     @functools.cached_property
     def aside_one(self) -> tuple[native.NativeFunction, Table]:
-        """Machine code of looks aside, and the table of what they take: the state and the part of a step."""
-        integrator, given = self.integrator, (self.carry, jax.ShapeDtypeStruct((), float))
+        """Machine code of looks aside, and the table of what they take: the state, the part of a step, and
+        its inputs."""
+        integrator, scalar = self.integrator, jax.ShapeDtypeStruct((), float)
+        given = (self.carry, scalar, self.initial[3])
 
-        def aside(fixed: Fixed, values: tuple[Carry, Array]) -> Row:
+        def aside(fixed: Fixed, values: tuple[Carry, Array, Drive]) -> Row:
+            carry, part, drive = values
             with without_derivatives():
-                return row_aside(fixed[0], integrator, values[0], fixed[1], values[1])
+                return row_aside(fixed[0], integrator, carry, fixed[1], part, drive)
 
         return native.map_function(translate(aside, self.fixed, given), 1), Table(given)
 
     @functools.cached_property
     def advance_one(self) -> native.NativeFunction:
         """Machine code of the time loop of one trajectory: steps, and rows where they are due."""
-        return native.advance_function(self.step, None, self.save, 1)
+        return native.advance_function(self.step, None, self.save, 1, self.tables["drive"].slots)
 
 
 @functools.cache
@@ -126,15 +135,20 @@ def require_native(system: System) -> None:
 
 @cached_with_refusals
 def programs_of(
-    structure: jax.tree_util.PyTreeDef, shapes: Shapes, integrator: Integrator, events: Events = ()
+    structure: jax.tree_util.PyTreeDef,
+    shapes: Shapes,
+    integrator: Integrator,
+    events: Events = (),
+    inputs: jax.tree_util.PyTreeDef = NO_INPUTS,
 ) -> StepPrograms:
-    """Made once for equal methods and events on systems of one structure."""
+    """Made once for equal methods and events on systems of one structure, with inputs of another."""
     system = jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(s, float) for s in shapes])
+    drive = jax.tree.unflatten(inputs, [jax.ShapeDtypeStruct((), float)] * inputs.num_leaves)
     try:
-        return StepPrograms(system, integrator, events)
+        return StepPrograms(system, integrator, events, drive)
     except TooLarge:
         raise
     except CannotTranslate:  # of a first integral that has no scalar form, or of the step
         if not system.first_integrals:
             raise
-        return StepPrograms(system.without_first_integrals(), integrator, events)
+        return StepPrograms(system.without_first_integrals(), integrator, events, drive)

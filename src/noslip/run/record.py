@@ -9,6 +9,7 @@ import json
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from types import MappingProxyType
 from typing import Any
 
 import jax
@@ -18,6 +19,7 @@ from noslip.integrators import Integrator, spelled, word_of
 from noslip.integrators.solve import Status
 from noslip.markdown import html_table
 from noslip.run.pairing import Pairing
+from noslip.system.time import visible
 from noslip.version import __version__
 
 Array = Any  # NumPy arrays after a run; JAX arrays or tracers inside a transformation
@@ -82,6 +84,9 @@ class RunInfo:
     source: str = ""
     arguments: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
+    inputs_between: str = "hold"
+    input_functions: tuple[str, ...] = ()
+    """The inputs that were functions of t, which a file does not hold."""
     integrator_source: str = ""
     """Where the method came from if it is not one of noslip, as `integrators.word_of` says."""
     events: tuple[str, ...] = ()
@@ -101,21 +106,36 @@ class RunInfo:
         """From the attributes of a dataset."""
         info = json.loads(attributes["noslip"])
         return cls(
-            **info | {name: tuple(info[name]) for name in ("coordinates", "angles", "events") if name in info}
+            **info
+            | {
+                name: tuple(info[name])
+                for name in ("coordinates", "angles", "events", "input_functions")
+                if name in info
+            }
         )
 
 
 def run_info(
-    pairing: Pairing, t0: Scalar, h: Scalar, steps: int, every: int, backend: str, save_at: bool = False
+    pairing: Pairing,
+    t0: Scalar,
+    h: Scalar,
+    steps: int,
+    every: int,
+    backend: str,
+    save_at: bool = False,
+    inputs_between: str = "hold",
+    input_functions: tuple[str, ...] = (),
+    constants: Mapping[str, Any] = MappingProxyType({}),
 ) -> RunInfo:
-    """What is run, for the record."""
+    """What is run, for the record; `constants` are the inputs as they are where a run gives none."""
+    parameters = visible(pairing.system.parameters) | dict(constants)
     system, (multiplier_source, source) = pairing.system, pairing.facts
     name, word = type(pairing.integrator).__name__, word_of(type(pairing.integrator))
     return RunInfo(
         integrator=name,
         options=pairing.integrator.options(),
         coordinates=system.coordinates,
-        parameters=dict(system.parameters),
+        parameters=parameters,
         step_size=h,
         steps=steps,
         save_every=every,
@@ -124,8 +144,10 @@ def run_info(
         multiplier_source="node" if save_at else multiplier_source,
         angles=system.angles,
         source=source,
-        arguments=dict(system.parameters),
+        arguments=dict(parameters),
         versions=versions(),
+        inputs_between=inputs_between,
+        input_functions=input_functions,
         integrator_source="" if word == name else word,
         save_at=save_at,
     )

@@ -18,12 +18,16 @@ from noslip.run.pairing import Pairing
 from noslip.run.runner import NOTHING, Happened, Piece, joined
 from noslip.run.step import Row
 from noslip.system import System
+from noslip.system.inputs import Drive
 
 
 class WatchingReference(ReferenceTrajectory):
     """A block of steps at a time; resets begin a new one."""
 
-    def __init__(self, pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float, h: float):
+    def __init__(
+        self, pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float, h: float, inputs: Drive = None
+    ):
+        assert inputs is None, "simulate refuses arrays of inputs here"
         super().__init__(pairing, q, v, t, h)
         self.events, self.last = pairing.events, NOTHING
         self.values = self._values(self.q + steps.TURN * self.turns, self.v, t)
@@ -49,7 +53,7 @@ class WatchingReference(ReferenceTrajectory):
         marks = np.arange(self.step, end + 1)
         times = self.t0 + marks * self.h
         here = np.concatenate([self.q, self.v])
-        flown, reached = self.flow(here, times.tolist())
+        flown, reached = self.flow(self.system, here, times.tolist())
         states = np.concatenate([here[None], flown[:reached]])
         q, v = states[:, :n] + offset, states[:, n:]
         f = evaluate_anyhow(_event_values, self.events, self.system, q, v, times[: len(states)])
@@ -79,7 +83,7 @@ class WatchingReference(ReferenceTrajectory):
         n, changed = self.system.n, None
 
         def at(time: float) -> np.ndarray:
-            return self.flow(state, [t, time])[0][0] if time > t else state
+            return self.flow(self.system, state, [t, time])[0][0] if time > t else state
 
         def value(time: float, e: int) -> float:
             x = at(time)
@@ -100,8 +104,8 @@ class WatchingReference(ReferenceTrajectory):
             past = np.where(crosses(self.events, fa, f, np), 2 * np.sign(fa) * TINY, f)
             fa = np.where(np.arange(len(f)) == e, -np.sign(fa) * TINY, past)
             if event.reset is not None:
-                q, v = (np.asarray(y) for y in event.reset(q, v, self.system.parameters))
-                v = np.asarray(self.system.project_velocity(q, v))
+                q, v = (np.asarray(y) for y in event.reset(q, v, self.system.at(time).parameters))
+                v = np.asarray(self.system.project_velocity(q, v, time))
                 state, t = np.concatenate([q - offset, v]), time
                 f, rate = self._values(q, v, t), self._values(q + 1e-8 * self.h * v, v, t)
                 fa = np.where(np.abs(f) <= 10 * LOCATED, np.sign(rate - f) * TINY, f)
@@ -151,7 +155,8 @@ class WatchingReference(ReferenceTrajectory):
             rows.interval.status[-1], rows.interval.failed_step[-1] = Status.NOT_FINITE, self.step + 1
         if len(marks) > 1:
             self.q, self.turns = self._wrap(states[-1][:n], self.turns)
-            self.v = np.asarray(self.system.project_velocity(self.q, states[-1][n:]))
+            t = self.t0 + self.step * self.h
+            self.v = np.asarray(self.system.project_velocity(self.q, states[-1][n:], t))
         return rows
 
 

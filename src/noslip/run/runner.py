@@ -13,6 +13,7 @@ import numpy as np
 from noslip.run.events import Watch
 from noslip.run.member import MemberRow, MemberState
 from noslip.run.step import Carry, Row
+from noslip.system.inputs import Drive
 
 Rows = TypeVar("Rows")  # saved rows as a backend keeps them until they are joined
 
@@ -54,6 +55,9 @@ class TrajectoryRunner(Protocol[Rows]):
     brief: int  # runs of so many steps are over before anybody could interrupt them
     grain: int  # a look aside begins at multiples of this
     first: Rows  # the row of the initial time
+
+    def feed(self, drive: Drive) -> None:
+        """The inputs of the next step, of a run that was begun with some."""
 
     def to(self, stop: int, last: int, every: int) -> Piece[Rows]:
         """Go on towards step `stop`, as far as one call can, or to the next step with an event in it. Rows

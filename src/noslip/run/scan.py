@@ -13,12 +13,16 @@ from noslip.integrators.base import Integrator
 from noslip.numerics.pytrees import replaced
 from noslip.run.along import failed_rows
 from noslip.run.aside import row_aside
-from noslip.run.at_times import steps_and_parts
+from noslip.run.at_times import steps_and_parts, steps_between
+from noslip.run.driving import of_step
 from noslip.run.events import Events, step_watching
 from noslip.run.occurrences import Occurrences, first_of_each
 from noslip.run.one_xla import start
 from noslip.run.step import Carry, Row, save, step_or_stay
 from noslip.system import System
+from noslip.system.inputs import Drive
+
+Looks = tuple[np.ndarray, float, float]  # times, and t0 and h, which a trace must know
 
 
 def scan(
@@ -30,21 +34,23 @@ def scan(
     h: Array,
     steps: int,
     every: int,
-    times: np.ndarray | None = None,
+    looks: Looks | None = None,
     events: Events = (),
+    inputs: Drive = None,
 ) -> tuple[Row, dict[str, Occurrences]]:
-    """The whole run as one differentiable scan: all rows, the initial one first, or those at `times`; and the
+    """The whole run as one differentiable scan: all rows, the initial one first, or those of `looks`; and the
     first of each of the events.
 
     After a failed step the state stands still and the rows say so in their status, as do those that are not
     finite.
     """
-    carry, first = start(system, integrator, events, q, v, t, h)
+    inputs = jax.tree.map(jnp.asarray, inputs)
+    carry, first = start(system, integrator, events, q, v, t, h, of_step(inputs, 0))
     happened: dict[str, Occurrences] = {}
-    if times is None:
-        rows, happened = _every(system, integrator, events, carry, first, h, steps, every)
+    if looks is None:
+        rows, happened = _every(system, integrator, events, carry, first, h, steps, every, inputs)
     else:
-        rows = _at(system, integrator, carry, h, times, *steps_and_parts(times, float(t), float(h)))
+        rows = _at(system, integrator, carry, h, looks, inputs)
     seen = failed_rows(rows, jax.tree.map(lambda x: x[:1], rows), jnp.zeros(()), False, jnp)
     interval = replaced(rows.interval, status=jnp.maximum(rows.interval.status, lax.cummax(seen)))
     return replaced(rows, interval=interval), happened
@@ -59,16 +65,17 @@ def _every(
     h: Array,
     steps: int,
     every: int,
+    inputs: Drive,
 ) -> tuple[Row, dict[str, Occurrences]]:
 
-    def step(carry: Carry, _: None) -> tuple[Carry, Any]:
+    def step(carry: Carry, drive: Any) -> tuple[Carry, Any]:
         if not events:
-            return step_or_stay(system, integrator, carry, h)[0], None
-        new = step_watching(system, integrator, events, carry, h, traced=True)[0]
+            return step_or_stay(system, integrator, carry, h, drive)[0], None
+        new = step_watching(system, integrator, events, carry, h, drive, traced=True)[0]
         return new, (new.watch.which, new.watch.t, new.watch.q, new.watch.v)
 
-    def to_next_save(carry: Carry, length: int) -> tuple[Carry, tuple[Row, Any]]:
-        carry, slots = lax.scan(step, carry, None, length=length)
+    def to_next_save(carry: Carry, drives: Any, length: int) -> tuple[Carry, tuple[Row, Any]]:
+        carry, slots = lax.scan(step, carry, drives, length=length)
         row, carry = save(system, integrator, carry)
         return carry, (row, slots)
 
@@ -78,11 +85,13 @@ def _every(
     rows, seen = [jax.tree.map(lambda x: x[None], first)], []
     full, rest = divmod(steps, every)
     if full:
-        carry, (part, slots) = lax.scan(lambda c, _: to_next_save(c, every), carry, None, length=full)
+        drives = jax.tree.map(lambda x: x[: full * every].reshape(full, every), inputs)
+        carry, (part, slots) = lax.scan(lambda c, d: to_next_save(c, d, every), carry, drives, length=full)
         rows.append(part)
         seen.append(flat(slots, 3))
     if rest:
-        carry, (row, slots) = to_next_save(carry, rest)
+        drives = jax.tree.map(lambda x: x[full * every :], inputs)
+        carry, (row, slots) = to_next_save(carry, drives, rest)
         rows.append(jax.tree.map(lambda x: x[None], row))
         seen.append(flat(slots, 2))
     together = jax.tree.map(lambda *x: jnp.concatenate(x), *rows)
@@ -96,19 +105,26 @@ def _at(
     integrator: Integrator,
     carry: Carry,
     h: Array,
-    times: np.ndarray,
-    first: np.ndarray,
-    parts: np.ndarray,
+    looks: Looks,
+    inputs: Drive,
 ) -> Row:
-    """Looks aside from the states after steps `first`; the scan keeps the state of every step."""
+    """Looks aside from the states after whole steps; the scan keeps the state of every step."""
+    first, parts = steps_and_parts(*looks)
+    drives = of_step(inputs, steps_between(*looks))
 
-    def step(carry: Carry, _: None) -> tuple[Carry, Carry]:
-        new = step_or_stay(system, integrator, carry, h)[0]
+    def step(carry: Carry, drive: Any) -> tuple[Carry, Carry]:
+        new = step_or_stay(system, integrator, carry, h, drive)[0]
         return new, new
 
-    _, later = lax.scan(step, carry, None, length=int(first[-1]))
+    def look(carry: Carry, part: Array, drive: Any) -> Row:
+        return row_aside(system, integrator, carry, h, part, drive)
+
+    length = int(first[-1])
+    _, later = lax.scan(step, carry, jax.tree.map(lambda x: x[:length], inputs), length=length)
     starts = jax.tree.map(lambda x, xs: jnp.concatenate([x[None], xs])[first], carry, later)
-    rows = jax.vmap(lambda c, part: row_aside(system, integrator, c, h, part))(starts, jnp.asarray(parts))
-    t = jnp.asarray(times)
-    lam = jax.vmap(system.multipliers)(rows.q, rows.v, t)
+    rows = jax.vmap(look)(starts, jnp.asarray(parts), drives)
+    t = jnp.asarray(looks[0])
+    lam = jax.vmap(lambda q, v, t, drive: system.driven(drive).multipliers(q, v, t))(
+        rows.q, rows.v, t, drives
+    )
     return replaced(rows, t=t, multipliers=lam, multiplier_t=t)

@@ -3,7 +3,7 @@
 Everything that runs a method, one trajectory or many, on whatever backend, runs these functions:
 
     carry, row = first_state(...)                 the start
-    carry, ok, _ = step_or_stay(..., carry, h)    a step; a failed one leaves the state as it was
+    carry, ok, _ = step_or_stay(..., carry, h, drive)  a step with its inputs; a failed one changes no state
     row, carry = save(..., carry)                 what a saved time shows
 """
 
@@ -20,6 +20,7 @@ from noslip.integrators.solve import Status
 from noslip.numerics.pytrees import pytree, replaced
 from noslip.numerics.sums import Sum
 from noslip.system import System
+from noslip.system.inputs import Drive, Held
 
 T = TypeVar("T")
 TURN = 6.283185307179586  # 2 pi rounded to a double ...
@@ -52,6 +53,7 @@ class Carry:
     turns: Array
     interval: Interval
     watch: Any = None  # of a run with events: `events.Watch`
+    drive: Drive = None  # the inputs of the step that led here, or of the first
 
 
 @pytree
@@ -81,9 +83,29 @@ def _wrap(system: System, state: State, turns: Array) -> tuple[State, Array]:
     return replaced(state, q=q), turns + whole
 
 
-def step_regardless(system: System, integrator: Integrator, carry: Carry, h: Array) -> Carry:
+def _begun(
+    system: System, integrator: Integrator, carry: Carry, h: Array, drive: Drive
+) -> tuple[System, State]:
+    """The system with the inputs of a step, and the state with which it begins: another one where inputs have
+    switched that the Lagrangian or the constraints contain, or of which the method has a memory."""
+    if drive is None:
+        return system, carry.state
+    now = system.driven(drive)
+    switch = isinstance(drive, Held) and any(system.inputs_within(drive.values))
+    if not (switch or integrator.remembers_inputs):
+        return now, carry.state
+    fresh = integrator.switched(system.driven(carry.drive), now, carry.state, h)
+    pairs = zip(jax.tree.leaves(drive), jax.tree.leaves(carry.drive), strict=True)
+    changed = jnp.any(jnp.array([new != old for new, old in pairs]))
+    return now, jax.tree.map(lambda new, old: jnp.where(changed, new, old), fresh, carry.state)
+
+
+def step_regardless(
+    system: System, integrator: Integrator, carry: Carry, h: Array, drive: Drive = None
+) -> Carry:
     """One step whatever becomes of it; the interval says whether it failed."""
-    state, record = integrator.advance(system, carry.state, h)
+    system, state = _begun(system, integrator, carry, h, drive)
+    state, record = integrator.advance(system, state, h)
     state, turns = _wrap(system, state, carry.turns)
     finite = jnp.all(jnp.array([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(state)]))
     status = jnp.where((record.status == Status.SOLVED) & ~finite, Status.NOT_FINITE, record.status)
@@ -97,26 +119,29 @@ def step_regardless(system: System, integrator: Integrator, carry: Carry, h: Arr
         jnp.maximum(old.status, status),
         jnp.where(solved | (old.failed_step >= 0), old.failed_step, carry.step + 1),
     )
-    return Carry(state, carry.step + solved, turns, interval)
+    return Carry(state, carry.step + solved, turns, interval, drive=drive)
 
 
-def step(system: System, integrator: Integrator, carry: Carry, h: Array) -> Carry:
+def step(system: System, integrator: Integrator, carry: Carry, h: Array, drive: Drive = None) -> Carry:
     """One step; a failed one leaves the state as it was and says so in the interval."""
-    new = step_regardless(system, integrator, carry, h)
+    new = step_regardless(system, integrator, carry, h, drive)
     solved = new.step > carry.step
-    state, turns = jax.tree.map(
-        lambda new, kept: jnp.where(solved, new, kept), (new.state, new.turns), (carry.state, carry.turns)
+    state, turns, used = jax.tree.map(
+        lambda new, kept: jnp.where(solved, new, kept),
+        (new.state, new.turns, new.drive),
+        (carry.state, carry.turns, carry.drive),
     )
-    return Carry(state, new.step, turns, new.interval)
+    return Carry(state, new.step, turns, new.interval, drive=used)
 
 
 def row_of(system: System, integrator: Integrator, carry: Carry) -> Row:
     """What the outside sees of a state."""
+    system = system.driven(carry.drive)
     seen = integrator.observe(carry.state)
     lam = system.multipliers(seen.q, seen.v, seen.t) if seen.multipliers is None else seen.multipliers
     return Row(
         carry.step, seen.t, seen.q, carry.turns, seen.v, lam, seen.multiplier_t,
-        *energies(system, seen.q, seen.v), carry.interval,
+        *energies(system.at(seen.t), seen.q, seen.v), carry.interval,
     )  # fmt: skip
 
 
@@ -136,11 +161,11 @@ def save(system: System, integrator: Integrator, carry: Carry) -> tuple[Row, Car
 
 
 def step_or_stay(
-    system: System, integrator: Integrator, carry: Carry, h: Array
+    system: System, integrator: Integrator, carry: Carry, h: Array, drive: Drive = None
 ) -> tuple[Carry, Array, tuple[Array, Array]]:
     """One step, unless an earlier one has failed; whether none has; and the two truths of a usual step, that
     no earlier one had failed and that this one was solved."""
-    stepped = step(system, integrator, carry, h)
+    stepped = step(system, integrator, carry, h, drive)
     ok, solved = carry.interval.status == Status.SOLVED, stepped.step > carry.step
     kept = jax.tree.map(lambda new, old: jnp.where(ok, new, old), stepped, carry)
     return kept, kept.interval.status == Status.SOLVED, (ok, solved)
@@ -152,10 +177,10 @@ def strong(tree: T) -> T:
 
 
 def first_state(
-    system: System, integrator: Integrator, q: Array, v: Array, t: Array, h: Array
+    system: System, integrator: Integrator, q: Array, v: Array, t: Array, h: Array, drive: Drive = None
 ) -> tuple[Carry, Row]:
-    """State and row of the initial time."""
+    """State and row of the initial time, with the inputs of the first step."""
     whole = jnp.where(system.angle_mask, jnp.round(q / TURN), 0.0)
-    state = integrator.init(system, q - whole * TURN, v, t, h)
-    carry = strong(Carry(state, jnp.array(0), whole, Interval.empty()))
+    state = integrator.init(system.driven(drive), q - whole * TURN, v, t, h)
+    carry = strong(Carry(state, jnp.array(0), whole, Interval.empty(), drive=drive))
     return carry, row_of(system, integrator, carry)

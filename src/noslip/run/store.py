@@ -171,12 +171,13 @@ class _Store:
 @dataclass(frozen=True)
 class Stored:
     """What a store holds: the record of the run, arrays (those with a time axis are read when they are
-    indexed), the parameters that vary, and the statistics of each observable."""
+    indexed), the parameters that vary, the statistics of each observable, and the inputs."""
 
     info: RunInfo
     arrays: Arrays
     parameters: Arrays
     statistics: dict[str, list[str]]
+    inputs: Arrays
 
 
 def read_store(path: str | Path) -> Stored:
@@ -189,4 +190,5 @@ def read_store(path: str | Path) -> Stored:
     opened = {name: array_of(group, name) for name in names}
     arrays = {name: array if array.ndim > 1 else array[...] for name, array in opened.items()}
     parameters = {name: np.asarray(arrays[f"parameter_{name}"]) for name in layout["varying"]}
-    return Stored(RunInfo.from_attributes(attributes), arrays, parameters, attributes["statistics"])
+    inputs = {name.removeprefix("input_"): x for name, x in arrays.items() if name.startswith("input_")}
+    return Stored(RunInfo.from_attributes(attributes), arrays, parameters, attributes["statistics"], inputs)

@@ -86,6 +86,8 @@ def _make(
     for name, x in group.varying.items():
         extra = tuple(f"{name}_{i}" for i in range(x.ndim - 1))
         new_array(store, f"parameter_{name}", AT_ONCE, data=x, dimension_names=("member", *extra))
+    for name, x in plan.inputs.values.items():
+        new_array(store, f"input_{name}", AT_ONCE, data=np.ascontiguousarray(x), dimension_names=("input",))
     if "t" not in rows:
         t = plan.t0 + plan.step_size * np.asarray(marks)
         new_array(store, "t", AT_ONCE, data=t, dimension_names=("time",))
@@ -115,23 +117,27 @@ def _description(plan: Plan, group: MemberGroup, backend: str) -> dict[str, Any]
     watch = {"observables": [[name, list(kinds)] for name, _, kinds in plan.watch]}
     functions = {"functions of the system and the observables": "digest " + digest(_equations(plan).encode())}
     return {"members": group.count} | description_of_run(
-        plan.info(group, backend), states, watch, functions, left_out=group.varying
+        plan.info(group, backend), states, watch, functions, plan.inputs.values, group.varying
     )
 
 
 def description_of_run(
     info: RunInfo,
-    states: Mapping[str, np.ndarray],
+    states: dict[str, np.ndarray],
     more: Mapping[str, Any],
     functions: Mapping[str, str],
+    inputs: Mapping[str, Any],
     left_out: Collection[str] = (),
 ) -> dict[str, Any]:
     """All that decides the bits of a run, as JSON; of arrays the digest."""
     said = json.loads(info.attributes()["noslip"])
+    states = states | {f"inputs {name}": np.asarray(x) for name, x in inputs.items()}
+    between = {"inputs_between": info.inputs_between} if inputs else {}
     return {
         **{k: said[k] for k in DECIDE},
         "parameters": {k: x for k, x in said["parameters"].items() if k not in left_out},
         **more,
+        **between,
         **{name: "digest " + digest(np.ascontiguousarray(x).tobytes()) for name, x in states.items()},
         **functions,
         **{f"version of {k}": x for k, x in said["versions"].items() if k in ("noslip", "jax", "llvmlite")},
@@ -148,10 +154,11 @@ def equations(system: System, watched: Sequence[Any] = ()) -> str:
     x, t = jax.ShapeDtypeStruct((system.n,), float), jax.ShapeDtypeStruct((), float)
 
     def all_of_it(system: System, q: Array, v: Array, t: Array) -> PyTree:
-        p = system.parameters
+        here = system.at(t)
+        p = here.parameters
         own = [jnp.asarray(f(q, v, p)) for f in watched]
         frame = None if system.frame is None else jnp.asarray(system.frame(q, p))
-        return system.lagrangian(q, v, p), system.phi(q, v), system.applied_force(q, v, t), frame, own
+        return system.lagrangian(q, v, p), here.phi(q, v), here.applied_force(q, v, t), frame, own
 
     return re.sub(r" at 0x[0-9a-f]+", "", str(jax.make_jaxpr(all_of_it)(system, x, x, t)))
 

@@ -79,7 +79,8 @@ def _call(task: Task, first: Row) -> dict[str, Any]:
     of_run = task.columns(first)
     states = {name: of_run[name][1] for name in ("q0", "v0")}
     functions = {"functions of the system": "digest " + digest(equations(task.system).encode())}
-    return description_of_run(task.info, states, {}, functions)
+    given = {name: x for name, (dims, x) in of_run.items() if dims == ("input",)}
+    return description_of_run(task.info, states, {}, functions, given)
 
 
 def _make(folder: Path, task: Task, first: Row, going: _Going) -> None:
@@ -278,7 +279,7 @@ class _Writer:
                 continue
             q, v, t = (block[name][first:end] for name in ("q", "v", "time"))
             q = np.where(system.angle_mask, q - TURN * np.round(q / TURN), q)
-            if not self.going.orthogonal[0] and parallel_along(self.task.stepped, q, v):
+            if not self.going.orthogonal[0] and parallel_along(self.task.stepped, q, v, t):
                 self.checkpoints.write(0, False, 0, 0, None)
                 self.runner, self.going.orthogonal = self.task.runner(True), np.ones(1, int)
                 self._begin()

@@ -20,6 +20,7 @@ from noslip.engine.program import CannotTranslate
 from noslip.engine.translate import translate
 from noslip.symbolic._latex import accent
 from noslip.system import System
+from noslip.system.time import TIME
 
 LONGEST = 400  # operations; a formula beyond this is not for reading
 
@@ -53,7 +54,10 @@ def formulas(system: System) -> Formulas | None:
     # SymPy writes factors in the order of their names: these come after those of all parameters
     q, v = (tuple(sp.Symbol(f"~{x}{k}") for k in range(system.n)) for x in "qv")
     at, velocity, t = _array(q), _array(v), sp.Symbol("t")
-    parameters = {name: _symbols(name, np.shape(value)) for name, value in system.parameters.items()}
+    parameters = {
+        name: _array(t) if name == TIME else _symbols(name, np.shape(value))
+        for name, value in system.parameters.items()
+    }
     shown = dict(zip(q, names, strict=True))
     shown |= {s: accent(r"\dot", name) for s, name in zip(v, names, strict=True)}
     shown |= {x: _name(x.name) for array in parameters.values() for x in array.flat}

@@ -54,7 +54,7 @@ class _Printer(JaxPrinter):
 
 @dataclass(frozen=True)
 class Generated:
-    """A function of (q, p), (q, v, p) or (q, v, t, p) with the values of some expressions.
+    """A function of (q, p), (q, v, p), (q, t, p) or (q, v, t, p) with the values of some expressions.
 
     Equal by value: the same definition made twice shares its compiled code.
     """
@@ -62,7 +62,7 @@ class Generated:
     label: str
     expressions: tuple[sp.Expr, ...]
     shape: tuple[int, ...]
-    arguments: str  # "q", "qv" or "qvt"
+    arguments: str  # "q", "qv", "qt" or "qvt"
     symbols: Symbols
 
     def __call__(self, *arguments: Any) -> Array:

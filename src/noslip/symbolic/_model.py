@@ -4,7 +4,8 @@
     lam = -C^-1 (dphi/dq v + mu M^-1 f),      C = mu M^-1 mu^T          JS (23)
     acceleration = M^-1 (f + mu^T lam)
 
-Every result is worked out when it is first asked for, and kept.
+with -d2L/dv dt in f and dphi/dt beside dphi/dq v where L and phi contain t. Every result is worked out when
+it is first asked for, and kept.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class Model:
     def free_force(self) -> sp.ImmutableMatrix:
         """f, without the applied force."""
         slope = sp.Matrix([self.lagrangian.diff(q) for q in self.symbols.q])
-        transport = self.momentum.jacobian(self.symbols.q) * self._v
+        transport = self.momentum.jacobian(self.symbols.q) * self._v + self.momentum.diff(TIME)
         return sp.ImmutableMatrix((slope - transport).applyfunc(tidy))
 
     @property
@@ -104,7 +105,7 @@ class Model:
     def integrability(self) -> Integrability:
         """Of linear and affine constraints."""
         forms, x = self.mu, self.symbols.q
-        if self.kind == "affine":
+        if self.kind == "affine" or TIME in forms.free_symbols:
             forms, x = forms.row_join(self.drift), (*x, TIME)
         found = classify(forms, x)
         return replace(found, functions=tuple(self.symbols.write(f) for f in found.functions))
@@ -121,7 +122,7 @@ class Model:
             return sp.ImmutableMatrix(0, 1, [])
         mu, f = self.mu, self.free_force + self.applied_force
         C = (mu * self._lift * mu.T).applyfunc(tidy)
-        advance = self._slopes(self.symbols.q) * self._v
+        advance = self._slopes(self.symbols.q) * self._v + self._phi.diff(TIME)
         need = (advance + mu * self._lift * f).applyfunc(tidy)
         return sp.ImmutableMatrix((-inverse(C) * need).applyfunc(tidy))
 

@@ -18,8 +18,9 @@ from noslip.symbolic._integrability import Integrability
 from noslip.symbolic._latex import Writer
 from noslip.symbolic._model import Model
 from noslip.symbolic._reduction import SymbolicReduction
-from noslip.symbolic._symbols import Symbols, make_symbols, sequence
+from noslip.symbolic._symbols import TIME, Symbols, make_symbols, sequence
 from noslip.system import System
+from noslip.system.time import Timed
 
 
 def system(
@@ -38,15 +39,16 @@ def system(
     """The mechanical system of a Lagrangian and constraints stated in SymPy.
 
     `coordinates` are functions of time (sympy.physics.mechanics.dynamicsymbols), velocities their time
-    derivatives. Each constraint is an expression that is zero, or an equation; whether they are linear,
-    affine or nonlinear in the velocities is found out; there may be none. `constants` gives every other
-    symbol its value and makes it a parameter. The keywords mean what they mean in `System`, as expressions.
+    derivatives; all but `multiplier` may contain the time itself. Each constraint is an expression that is
+    zero, or an equation; whether they are linear, affine or nonlinear in the velocities is found out; there
+    may be none. `constants` gives every other symbol its value and makes it a parameter. The keywords mean
+    what they mean in `System`, as expressions.
     Constraints that are holonomic in disguise are accepted with a warning; see `integrability()`.
     """
     symbols, parameters = make_symbols(coordinates, constants)
     model = _read(symbols, lagrangian, nonholonomic_constraints, force)
     made = SymbolicSystem(
-        generate("lagrangian", [model.lagrangian], (), "qv", symbols),
+        _function("lagrangian", [model.lagrangian], (), "qv", symbols),
         **_constraint_functions(model),
         **_force_function(model),
         coordinates=symbols.names,
@@ -157,6 +159,8 @@ class SymbolicSystem(System):
         which condition fails and why.
         """
         self._need_constraints("chaplygin()")
+        if self.moving:
+            raise ValueError("chaplygin() needs a Lagrangian and constraints without t, but these contain it")
         fibre = self.fibre or self.coordinates[-self.m :]
         return SymbolicReduction(self, reduce(self.model, group, fibre))
 
@@ -181,7 +185,7 @@ def _constraint(symbols: Symbols, given: Any) -> sp.Expr:
         raise ValueError(
             f"a constraint must relate velocities, but {given} was provided: it holds always or never"
         )
-    phi = symbols.read("nonholonomic_constraints", given)
+    phi = symbols.read("nonholonomic_constraints", given, time=True)
     if not phi.free_symbols & set(symbols.v):
         own = symbols.write(phi)
         raise ValueError(
@@ -196,12 +200,19 @@ def _read(symbols: Symbols, lagrangian: Any, constraints: Any, force: Any) -> Mo
     forces = None if force is None else sequence("force", force, len(symbols.q))
     model = Model(
         symbols,
-        symbols.read("lagrangian", lagrangian),
+        symbols.read("lagrangian", lagrangian, time=True),
         tuple(_constraint(symbols, c) for c in sequence("nonholonomic_constraints", constraints)),
         None if forces is None else tuple(symbols.read("force", f, time=True) for f in forces),
     )
     model.check()
     return model
+
+
+def _function(label: str, expressions: Any, shape: tuple[int, ...], arguments: str, symbols: Symbols) -> Any:
+    """Of the arguments, and of t where it occurs."""
+    if not any(TIME in x.free_symbols for x in expressions):
+        return generate(label, expressions, shape, arguments, symbols)
+    return Timed(generate(label, expressions, shape, arguments + "t", symbols))
 
 
 def _force_function(model: Model) -> dict[str, Any]:
@@ -215,10 +226,10 @@ def _constraint_functions(model: Model) -> dict[str, Any]:
     if not m:
         return {}
     if model.kind == "nonlinear":
-        return {"constraint": generate("nonholonomic_constraints", model.phi, (m,), "qv", s)}
-    functions = {"one_forms": generate("nonholonomic_constraints", model.mu, (m, n), "q", s)}
+        return {"constraint": _function("nonholonomic_constraints", model.phi, (m,), "qv", s)}
+    functions = {"one_forms": _function("nonholonomic_constraints", model.mu, (m, n), "q", s)}
     if model.kind == "affine":
-        functions["drift"] = generate("nonholonomic_constraints", model.drift, (m,), "q", s)
+        functions["drift"] = _function("nonholonomic_constraints", model.drift, (m,), "q", s)
     return functions
 
 
@@ -230,7 +241,7 @@ def _integrals(symbols: Symbols, given: Mapping[str, sp.Expr] | None) -> dict[st
     integrals = {}
     for name, integral in (given or {}).items():
         label = f"first_integrals['{name}']"
-        integrals[name] = generate(label, [symbols.read(label, integral)], (), "qv", symbols)
+        integrals[name] = _function(label, [symbols.read(label, integral, time=True)], (), "qv", symbols)
     return integrals
 
 
@@ -242,7 +253,8 @@ def _frame(model: Model, given: Any) -> Any:
         )
     if given.shape != (n, n - m):
         raise ValueError(f"`frame` must have shape ({n}, {n - m}), but {given.shape} was provided")
-    return generate("frame", [s.read("frame", x, velocities=False) for x in given], (n, n - m), "q", s)
+    read = [s.read("frame", x, velocities=False, time=True) for x in given]
+    return _function("frame", read, (n, n - m), "q", s)
 
 
 def _function_of_q(symbols: Symbols, label: str, given: Any) -> Any:

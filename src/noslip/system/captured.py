@@ -31,6 +31,9 @@ class Captured:
     def __init__(self, functions: Mapping[str, Any]):
         found: dict[str, _Value] = {}
         for name, function in functions.items():
+            plain = _plain_function(function)
+            if plain is not None and _root(plain) in LIBRARIES - {"noslip"}:  # such as jnp.sin
+                continue
             for value in _values(f"`{name}`", function, set(), _root(function)):
                 found.setdefault(value.name, value)
         self.values = tuple(found.values())

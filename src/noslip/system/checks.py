@@ -10,6 +10,7 @@ import numpy as np
 
 from noslip.engine.translate.jaxprs import float_types
 from noslip.errors import first_line, shown, unknown_name, users_line
+from noslip.system.time import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,7 +87,7 @@ def _shape(
     try:
         traced = jax.make_jaxpr(lambda *args: jnp.asarray(function(*args)))(*arguments)
     except KeyError as error:
-        given = ", ".join(arguments[-1]) or "none"
+        given = ", ".join(visible(arguments[-1])) or "none"
         raise ValueError(f"`{label}` uses a parameter {error}, but those given are: {given}") from None
     except (jax.errors.JAXTypeError, jax.errors.JAXIndexError) as error:
         raise ValueError(

@@ -130,7 +130,7 @@ def _broken(
             return k, _sentence(name, q[k], v[k], defects[k] / size if size else np.inf)
     for name, ratios in found["rank"].items():
         for k in np.flatnonzero(inside & ~(ratios > SURELY_FULL)).tolist():
-            matrix = np.asarray(_matrix(system, name, q[k], v[k]))
+            matrix = np.asarray(_matrix(system.at(float(t[k])), name, q[k], v[k]))
             values = np.linalg.svd(matrix, compute_uv=False)
             if not values[-1] > FULL_RANK * values[0]:
                 return k, (
@@ -159,6 +159,7 @@ def _matrix(system: System, name: str, q: np.ndarray, v: np.ndarray) -> Array:
 
 def _measure(_: None, system: System, q: Array, v: Array, w: Array, t: Array) -> dict[str, dict[str, Any]]:
     """At one state: what must be finite, defects with their sizes, and how independent columns are."""
+    system = system.at(t)
     values, rest = _everything(system, q, v, t), jnp.zeros_like(v)
     momentum = jax.grad(system.lagrangian, 1)
     p = [momentum(q, u, system.parameters) for u in (rest, v, w, v + w)]
@@ -215,17 +216,19 @@ def _independence(rows: Array) -> Array:
 LOOKS = 8  # states of a run at which the one-forms are looked at
 
 
-def parallel_along(system: System, q: np.ndarray, v: np.ndarray, looks: int = LOOKS) -> bool:
+def parallel_along(
+    system: System, q: np.ndarray, v: np.ndarray, t: np.ndarray, *, looks: int = LOOKS
+) -> bool:
     """Whether the one-forms are nearly parallel at some of these states."""
     if system.m < 2 or system.orthogonal:
         return False
     rows = np.unique(np.linspace(0, len(q) - 1, looks).round().astype(int))
-    found = evaluate_anyhow(_one_forms, None, system, q[rows], v[rows])
+    found = evaluate_anyhow(_one_forms, None, system, q[rows], v[rows], t[rows])
     return any(nearly_parallel(mu) for mu in found)
 
 
-def _one_forms(_: None, system: System, q: Array, v: Array) -> Array:
-    return system.mu(q, v)
+def _one_forms(_: None, system: System, q: Array, v: Array, t: Array) -> Array:
+    return system.mu(q, v, t)
 
 
 # ---- admissible velocities ------------------------------------------------------------------------------

@@ -7,15 +7,16 @@ or nonlinear with mu = dphi/dv, Chetaev's rule; or none, m = 0), the motion is J
     f   = dL/dq - (d2L/dv dq) v + force
     lam = -C^-1 (dphi/dq v + mu M^-1 f),        C = mu M^-1 mu^T
     acceleration = M^-1 (f + mu^T lam)
+
+Where L or phi contain t, f has -d2L/dv dt as well, and dphi/dq v has dphi/dt beside it; see `system.time`.
 """
 
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, fields
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -25,49 +26,27 @@ from jax import Array
 from noslip.engine.backends.numpy_rows import evaluate_anyhow
 from noslip.errors import shown, unknown_name
 from noslip.markdown import html_table
-from noslip.numerics.linear import nearly_parallel, orthogonal_rows, spd_solve
-from noslip.numerics.tracing import is_traced
+from noslip.numerics.linear import orthogonal_rows, spd_solve
 from noslip.system.captured import Captured
+from noslip.system.derived import Parameters, derived, motion
+from noslip.system.inputs import Signal, Steered
+from noslip.system.time import TIME, Timed, timed, visible
+from noslip.system.values import as_input, as_parameter
 from noslip.texts import listed
 
-P = ParamSpec("P")
-R = TypeVar("R")
-Parameters = Mapping[str, Any]
+MAPPINGS = ("first_integrals", "inputs")
 Vector = Any  # whatever jnp.asarray turns into an array of floats
-
-
-def _derived(method: Callable[P, R]) -> Callable[P, R]:
-    """Compile `method` once per structure of the system; check shapes; let `parameters=` override."""
-    signature = inspect.signature(method)
-    names = [name for name in signature.parameters if name not in ("self", "parameters")]
-    compiled = jax.jit(lambda system, *args: method(system, *args))  # type: ignore[call-arg]
-
-    @functools.wraps(method)
-    def call(self: System, *args: Any, parameters: Parameters | None = None, **named: Any) -> Any:
-        system = self if parameters is None else self.with_parameters(parameters)
-        bound = signature.bind(self, *args, **named)
-        bound.apply_defaults()
-        arrays = [jnp.asarray(bound.arguments[name], dtype=float) for name in names]
-        for name, array in zip(names, arrays, strict=True):
-            expected = () if name == "t" else (self.n,)
-            if array.shape != expected:
-                raise ValueError(f"`{name}` must have shape {expected}, but {array.shape} was provided")
-        if not is_traced(system, *arrays):
-            self.refuse_changed()
-            if method.__name__ in NEED_INDEPENDENT_CONSTRAINTS and _refuse_singular(system, *arrays[:2]):
-                system = system.with_orthogonal_forms()
-        return compiled(system, *arrays)
-
-    return call  # type: ignore[return-value]
 
 
 @jax.tree_util.register_pytree_node_class
 @dataclass(frozen=True, eq=False)
-class System:
+class System(Steered):
     """A Lagrangian system with linear, affine or nonlinear velocity constraints, or with none.
 
     At most one of `one_forms=mu(q, p)` of shape (m, n), the same with `drift=b(q, p)` of shape (m,),
-    or `constraint=phi(q, v, p)` of shape (m,). See the documentation for every argument.
+    or `constraint=phi(q, v, p)` of shape (m,). These, `lagrangian`, `frame` and first integrals may take t
+    before p. `inputs` are parameters, with the values that they have where a run gives none. See the
+    documentation for every argument.
     JAX sees a system as its parameters, so it can be an argument of jit, grad and vmap.
     """
 
@@ -84,6 +63,8 @@ class System:
     first_integrals: Mapping[str, Callable[[Array, Array, Parameters], Array]] = field(default_factory=dict)
     fibre: tuple[str, ...] | None = None
     multiplier: Callable[[Array, Parameters], Array] | None = None
+    inputs: Mapping[str, float] = field(default_factory=dict)
+    signals: tuple[tuple[str, Signal], ...] = field(init=False, default=(), repr=False)
     m: int = field(init=False, default=0)
     captured: Captured = field(init=False, repr=False)
     orthogonal: bool = field(init=False, default=False, repr=False)
@@ -99,14 +80,24 @@ class System:
             if not isinstance(value, Iterable | None):
                 raise TypeError(f"`{name}` must be a tuple of names, but {shown(value)} was provided")
             assign(name, None if value is None else tuple(value))
-        for name in ("parameters", "first_integrals"):
+        for name in ("parameters", "first_integrals", "inputs"):
             if not isinstance(getattr(self, name), Mapping):
                 given = shown(getattr(self, name))
                 raise TypeError(f"`{name}` must be a mapping of names, but {given} was provided")
-        assign("parameters", {k: _parameter(k, v) for k, v in self.parameters.items()})
-        assign("first_integrals", dict(self.first_integrals))
+        assign("inputs", {k: as_input(k, x) for k, x in self.inputs.items()})
+        assign("parameters", {**self.inputs, **self.parameters})
+        self._tell_time(assign)
+        assign("parameters", {k: as_parameter(k, v) for k, v in self.parameters.items()})
         assign("m", check_structure(self))
         assign("captured", Captured(self._functions))
+
+    def _tell_time(self, assign: Callable[[str, Any], None]) -> None:
+        """Which functions take t, by the number of their arguments; then time is among the parameters."""
+        for name, count in {"lagrangian": 3, "one_forms": 2, "drift": 2, "constraint": 3, "frame": 2}.items():
+            assign(name, timed(getattr(self, name), count))
+        assign("first_integrals", {name: timed(f, 3) for name, f in self.first_integrals.items()})
+        if any(isinstance(function, Timed) for function in self._functions.values()):
+            assign("parameters", {TIME: 0.0} | dict(self.parameters))
 
     # ---- a pytree whose leaves are the parameters -------------------------------------------------
     def tree_flatten(self) -> tuple[tuple[dict[str, Any]], tuple[Any, ...]]:
@@ -116,14 +107,15 @@ class System:
     def _static(self) -> tuple[Any, ...]:
         """All but the parameters, hashable."""
         static = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "parameters"}
-        static["first_integrals"] = tuple(self.first_integrals.items())
+        static |= {name: tuple(getattr(self, name).items()) for name in MAPPINGS}
         return tuple(static.items())
 
     @property
     def _functions(self) -> dict[str, Any]:
         names = ("lagrangian", "one_forms", "drift", "constraint", "force", "frame", "multiplier")
         given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
-        return given | {f"first_integrals['{name}']": f for name, f in self.first_integrals.items()}
+        given |= {f"first_integrals['{name}']": f for name, f in self.first_integrals.items()}
+        return given | {f"inputs['{name}']": f for name, f in self.signals}
 
     def refuse_changed(self) -> None:
         """Raise where a function reads a value that is no longer what it was when the system was made."""
@@ -151,7 +143,7 @@ class System:
     def tree_unflatten(cls, static: tuple[Any, ...], children: tuple[dict[str, Any]]) -> Self:
         system = object.__new__(cls)
         for name, value in static:
-            object.__setattr__(system, name, dict(value) if name == "first_integrals" else value)
+            object.__setattr__(system, name, dict(value) if name in MAPPINGS else value)
         object.__setattr__(system, "parameters", children[0])
         system.__dict__["_static"] = static
         return system
@@ -160,27 +152,40 @@ class System:
         """The same system with some parameters replaced."""
         for name in parameters:
             if name not in self.parameters:
-                raise ValueError(unknown_name("parameter", name, self.parameters))
+                raise ValueError(unknown_name("parameter", name, visible(self.parameters)))
             shape, wanted = np.shape(parameters[name]), np.shape(self.parameters[name])
             if shape != wanted:
                 raise ValueError(f"parameter '{name}' must have shape {wanted}, but {shape} was provided")
-        values = dict(self.parameters) | {k: _parameter(k, v) for k, v in parameters.items()}
+        values = dict(self.parameters) | {k: as_parameter(k, v) for k, v in parameters.items()}
         _, static = self.tree_flatten()
         return self.tree_unflatten(static, (values,))
+
+    def with_signals(self, signals: Mapping[str, Signal]) -> Self:
+        """The same system with some inputs as functions of t, for JAX."""
+        key = ("signals", *signals.items())
+        if key not in self.remembered:
+            own = tuple((dict(self.signals) | dict(signals)).items())
+            made = self.tree_unflatten(self._changed(signals=own), (dict(self.parameters),))
+            captured = Captured(made._functions)
+            static = made._changed(captured=captured)
+            self.remembered[key] = self.tree_unflatten(static, (dict(self.parameters),))
+        return self.remembered[key]
+
+    def _changed(self, **changes: Any) -> tuple[Any, ...]:
+        """All but the parameters, with some of it changed."""
+        return tuple((name, changes.get(name, value)) for name, value in self._static)
 
     def with_orthogonal_forms(self) -> Self:
         """The same motion with its one-forms made orthogonal wherever C = mu M^-1 mu^T is inverted, which
         squares their condition: for forms that are nearly parallel."""
         if "orthogonal" not in self.remembered:
-            changed = tuple((name, True if name == "orthogonal" else x) for name, x in self._static)
-            self.remembered["orthogonal"] = self.tree_unflatten(changed, (dict(self.parameters),))
+            static = self._changed(orthogonal=True)
+            self.remembered["orthogonal"] = self.tree_unflatten(static, (dict(self.parameters),))
         return self.remembered["orthogonal"]
 
     def without_first_integrals(self) -> Self:
         """The same motion with nothing declared about it."""
-        _, static = self.tree_flatten()
-        bare = tuple((name, () if name == "first_integrals" else value) for name, value in static)
-        return self.tree_unflatten(bare, (dict(self.parameters),))
+        return self.tree_unflatten(self._changed(first_integrals=()), (dict(self.parameters),))
 
     def _repr_html_(self) -> str:
         """For notebooks."""
@@ -217,61 +222,69 @@ class System:
         return self.coordinates.index(name)
 
     # ---- the Lagrangian and its derivatives -------------------------------------------------------
-    @_derived
-    def dL_dq(self, q: Vector, v: Vector, *, parameters: Parameters | None = None) -> Array:
+    @derived
+    def dL_dq(self, q: Vector, v: Vector, t: Vector = None, *, parameters: Parameters | None = None) -> Array:
         """Derivative of the Lagrangian by the coordinates."""
         return jax.grad(self.lagrangian, 0)(q, v, self.parameters)
 
-    @_derived
-    def momentum(self, q: Vector, v: Vector, *, parameters: Parameters | None = None) -> Array:
+    @derived
+    def momentum(
+        self, q: Vector, v: Vector, t: Vector = None, *, parameters: Parameters | None = None
+    ) -> Array:
         """p = dL/dv."""
         return jax.grad(self.lagrangian, 1)(q, v, self.parameters)
 
-    @_derived
-    def mass_matrix(self, q: Vector, *, parameters: Parameters | None = None) -> Array:
+    @derived
+    def mass_matrix(self, q: Vector, t: Vector = None, *, parameters: Parameters | None = None) -> Array:
         """M(q) = d2L/dv2."""
         # forward over reverse: the identity matrix of directions is a constant that folds away
         return jax.jacfwd(jax.grad(self.lagrangian, 1), 1)(q, jnp.zeros_like(q), self.parameters)
 
-    @_derived
-    def velocity(self, q: Vector, p: Vector, *, parameters: Parameters | None = None) -> Array:
+    @derived
+    def velocity(
+        self, q: Vector, p: Vector, t: Vector = None, *, parameters: Parameters | None = None
+    ) -> Array:
         """The velocity whose momentum is p."""
         return spd_solve(self.mass_matrix(q), p - self.momentum(q, jnp.zeros_like(q)))
 
-    @_derived
-    def energy(self, q: Vector, v: Vector, *, parameters: Parameters | None = None) -> Array:
+    @derived
+    def energy(
+        self, q: Vector, v: Vector, t: Vector = None, *, parameters: Parameters | None = None
+    ) -> Array:
         """E = v . dL/dv - L."""
         return jnp.dot(v, self.momentum(q, v)) - self.lagrangian(q, v, self.parameters)
 
-    @_derived
-    def energy_scale(self, q: Vector, v: Vector, *, parameters: Parameters | None = None) -> Array:
+    @derived
+    def energy_scale(
+        self, q: Vector, v: Vector, t: Vector = None, *, parameters: Parameters | None = None
+    ) -> Array:
         """|T| + |V|, the size against which an energy error means something."""
         potential = -self.lagrangian(q, jnp.zeros_like(v), self.parameters)
         return jnp.abs(self.energy(q, v) - potential) + jnp.abs(potential)
 
-    @_derived
-    def potential_force(self, q: Vector, *, parameters: Parameters | None = None) -> Array:
+    @derived
+    def potential_force(self, q: Vector, t: Vector = None, *, parameters: Parameters | None = None) -> Array:
         """-dV/dq, where V(q) = -L(q, 0)."""
         return self.dL_dq(q, jnp.zeros_like(q))
 
-    @_derived
+    @derived
     def applied_force(
-        self, q: Vector, v: Vector, t: Vector = 0.0, *, parameters: Parameters | None = None
+        self, q: Vector, v: Vector, t: Vector = None, *, parameters: Parameters | None = None
     ) -> Array:
         """The external force, zero where the system has none."""
-        return jnp.zeros_like(q) if self.force is None else self.force(q, v, jnp.asarray(t), self.parameters)
+        return jnp.zeros_like(q) if self.force is None else self.force(q, v, t, self.parameters)
 
     # ---- the constraints --------------------------------------------------------------------------
-    @_derived
-    def phi(self, q: Vector, v: Vector, *, parameters: Parameters | None = None) -> Array:
+    @derived
+    def phi(self, q: Vector, v: Vector, t: Vector = None, *, parameters: Parameters | None = None) -> Array:
         """Value of the constraints; zero on admissible states."""
         if self.constraint is not None:
             return jnp.asarray(self.constraint(q, v, self.parameters))
         value = self.mu(q, v) @ v
         return value if self.drift is None else value + jnp.asarray(self.drift(q, self.parameters))
 
-    @_derived
-    def mu(self, q: Vector, v: Vector, *, parameters: Parameters | None = None) -> Array:
+    @derived
+    def mu(self, q: Vector, v: Vector, t: Vector = None, *, parameters: Parameters | None = None) -> Array:
         """dphi/dv, shape (m, n): the directions of the reaction. For linear constraints v is not used."""
         if self.one_forms is not None:
             return jnp.asarray(self.one_forms(q, self.parameters))
@@ -279,8 +292,10 @@ class System:
             return jnp.zeros((0, self.n))
         return jax.jacfwd(self.phi, 1)(q, v)
 
-    @_derived
-    def constraint_size(self, q: Vector, v: Vector, *, parameters: Parameters | None = None) -> Array:
+    @derived
+    def constraint_size(
+        self, q: Vector, v: Vector, t: Vector = None, *, parameters: Parameters | None = None
+    ) -> Array:
         """The sizes of the terms that phi is the sum of: |mu| |v| + |phi(q, 0)|."""
         terms, rest = jnp.abs(self.mu(q, v)) @ jnp.abs(v), jnp.zeros_like(v)
         if self.constraint is None:
@@ -288,32 +303,44 @@ class System:
         at_rest = jnp.abs(self.phi(q, rest))
         return terms + jnp.where(jnp.isfinite(at_rest), at_rest, 0.0)
 
-    def is_admissible(self, q: Vector, v: Vector, *, parameters: Parameters | None = None) -> bool:
+    def is_admissible(
+        self, q: Vector, v: Vector, t: Vector = None, *, parameters: Parameters | None = None
+    ) -> bool:
         """Whether phi(q, v) is zero to 1e-9 of its own terms, or to what the rounding of q leaves of it."""
         from noslip.system.conditions import admissibility
 
         system = self if parameters is None else self.with_parameters(parameters)
+        system = system if t is None else system.at(float(t))
         phi, allowed = evaluate_anyhow(
             admissibility, None, system, *(np.asarray(x, float)[None] for x in (q, v))
         )
         return bool(np.all(np.abs(phi) <= allowed))
 
     # ---- the motion -------------------------------------------------------------------------------
-    @_derived
+    @derived
     def multipliers(
-        self, q: Vector, v: Vector, t: Vector = 0.0, *, parameters: Parameters | None = None
+        self, q: Vector, v: Vector, t: Vector = None, *, parameters: Parameters | None = None
     ) -> Array:
         """lam of JS (23), generalised to forces, drift and nonlinear constraints."""
-        return _motion(self, q, v, t)[0]
+        return motion(self, q, v, t)[0]
 
-    @_derived
+    @derived
     def acceleration(
-        self, q: Vector, v: Vector, t: Vector = 0.0, *, parameters: Parameters | None = None
+        self, q: Vector, v: Vector, t: Vector = None, *, parameters: Parameters | None = None
     ) -> Array:
         """dv/dt, the vector field of JS (22)."""
-        return _motion(self, q, v, t)[1]
+        return motion(self, q, v, t)[1]
 
-    @_derived
+    @derived
+    def power(self, q: Vector, v: Vector, t: Vector = None, *, parameters: Parameters | None = None) -> Array:
+        """dE/dt = lam^T mu v + force . v - dL/dt: of the reaction, the force, and what moves L."""
+        reaction = self.mu(q, v).T @ self.multipliers(q, v, t)
+        power = (reaction + self.applied_force(q, v, t)) @ v
+        if not self.moving:
+            return power
+        return power - jax.grad(lambda s: self.lagrangian(q, v, self.at(s).parameters))(t)
+
+    @derived
     def _projection(self, q: Vector, v: Vector) -> tuple[Array, Array]:
         """phi(q, v), and M^-1 mu^T C^-1, which turns it into the M-shortest correction of v."""
         mu, M = self.mu(q, v), self.mass_matrix(q)
@@ -324,8 +351,10 @@ class System:
         lift = spd_solve(M, mu.T)
         return self.phi(q, v), spd_solve(mu @ lift, lift.T).T
 
-    @_derived
-    def project_velocity(self, q: Vector, v: Vector, *, parameters: Parameters | None = None) -> Array:
+    @derived
+    def project_velocity(
+        self, q: Vector, v: Vector, t: Vector = None, *, parameters: Parameters | None = None
+    ) -> Array:
         """The nearest velocity, in the kinetic metric, that satisfies linear or affine constraints.
 
         For nonlinear ones Newton steps along M^-1 mu^T lead to one nearby; look at `phi` of the result.
@@ -335,58 +364,23 @@ class System:
             v = v - correction @ phi
         return v
 
-    @_derived
-    def projectors(self, q: Vector, *, parameters: Parameters | None = None) -> tuple[Array, Array]:
+    def consistent_velocity(
+        self, q: Vector, fixed: Mapping[str, Any], t: Vector = None, *, parameters: Parameters | None = None
+    ) -> np.ndarray:
+        """The admissible velocity of least kinetic energy with the speeds in `fixed`: of a coordinate by its
+        name, or of a function f(q, v, p) as {"name": (f, value)}. Says what cannot be."""
+        from noslip.system.starts import consistent_velocity
+
+        system = self if parameters is None else self.with_parameters(parameters)
+        return consistent_velocity(system if t is None else system.at(float(t)), np.asarray(q, float), fixed)
+
+    @derived
+    def projectors(
+        self, q: Vector, t: Vector = None, *, parameters: Parameters | None = None
+    ) -> tuple[Array, Array]:
         """(P, Q) of LMS section 5: M-orthogonal projections of vectors onto D_q and its complement."""
         if self.kind == "nonlinear":
             raise ValueError("projectors(q) needs linear or affine constraints, but these are nonlinear")
         correction = self._projection(q, jnp.zeros_like(q))[1]
         Q = correction @ self.mu(q, jnp.zeros_like(q))
         return jnp.eye(self.n) - Q, Q
-
-
-def _motion(system: System, q: Array, v: Array, t: Array | float) -> tuple[Array, Array]:
-    """Multipliers and acceleration; both need the same solves."""
-    mu = system.mu(q, v)
-    dp = jax.jvp(lambda x: system.momentum(x, v), (q,), (v,))[1]
-    dphi = jax.jvp(lambda x: system.phi(x, v), (q,), (v,))[1]
-    f = system.dL_dq(q, v) - dp + system.applied_force(q, v, t)
-    if system.orthogonal:
-        mu, T = orthogonal_rows(mu)
-        dphi = T @ dphi
-    solved = spd_solve(system.mass_matrix(q), jnp.column_stack([f, mu.T]))
-    lam = -spd_solve(mu @ solved[:, 1:], dphi + mu @ solved[:, 0])
-    return T.T @ lam if system.orthogonal else lam, solved[:, 0] + solved[:, 1:] @ lam
-
-
-NEED_INDEPENDENT_CONSTRAINTS = {"multipliers", "acceleration", "project_velocity", "projectors"}
-
-
-def _refuse_singular(system: System, q: Array, v: Array | None = None) -> bool:
-    """Name the state and the singular values where M or mu has lost rank; whether mu is near that."""
-    v = jnp.zeros(system.n) if v is None else v
-    for name, matrix in (("mass matrix", system.mass_matrix(q)), ("constraint one-forms", system.mu(q, v))):
-        if not np.all(np.isfinite(matrix)):
-            raise ValueError(f"the {name} must be finite, but at q = {np.asarray(q)} it is not")
-        values = np.linalg.svd(matrix, compute_uv=False)
-        if values.size and not values[-1] > 1e-13 * values[0]:
-            raise ValueError(
-                f"the {name} must have full rank, but at q = {np.asarray(q)} the singular values are {values}"
-            )
-    return nearly_parallel(np.asarray(system.mu(q, v)))
-
-
-def _parameter(name: str, value: Any) -> Any:
-    if isinstance(value, jax.core.Tracer):
-        return value
-    if np.asarray(value).dtype.kind not in "fiu":
-        raise ValueError(f"parameter '{name}' must be a number, but {shown(value)} was provided")
-    if np.asarray(value).dtype in (np.float32, np.float16):
-        raise ValueError(
-            f"parameter '{name}' must be float64, but {np.asarray(value).dtype} was provided; "
-            "import noslip before making JAX arrays, which are 32-bit until then"
-        )
-    array = np.asarray(value, dtype=float)
-    if not np.all(np.isfinite(array)):
-        raise ValueError(f"parameter '{name}' must be finite, but {shown(value)} was provided")
-    return array if array.ndim else float(array)

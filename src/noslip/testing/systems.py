@@ -173,17 +173,19 @@ def check_frame(system: System, q: Any, v: Any) -> None:
 def check_integrability(system: System, q: Any, holonomic: bool) -> None:
     """d mu restricted to ker mu is not zero, or is zero if the system is said to be holonomic (Frobenius).
 
-    Affine constraints are tested on space and time, as the one-forms mu dq + b dt.
+    Affine constraints, and those that contain t, are tested on space and time, as the one-forms mu dq + b dt.
     """
     if system.one_forms is None or not system.m:
         return
 
-    def forms(x: Any) -> Any:
-        q, p = x[: system.n], system.parameters
-        mu = jnp.asarray(system.one_forms(q, p))  # type: ignore[misc]
-        return mu if system.drift is None else jnp.column_stack([mu, system.drift(q, p)])
+    with_time, rest = system.moving or system.drift is not None, jnp.zeros(system.n)
 
-    x = jnp.asarray(q) if system.drift is None else jnp.append(jnp.asarray(q), 0.0)
+    def forms(x: Any) -> Any:
+        q, now = x[: system.n], system.at(x[-1]) if with_time else system
+        mu = now.mu(q, rest)
+        return jnp.column_stack([mu, now.phi(q, rest)]) if with_time else mu
+
+    x = jnp.append(jnp.asarray(q), 0.0) if with_time else jnp.asarray(q)
     mu, slope = np.asarray(forms(x)), np.asarray(jax.jacfwd(forms)(x))
     X = np.linalg.svd(mu)[2][system.m :].T
     curvature = _size(np.einsum("akl,ki,lj->aij", slope - slope.transpose(0, 2, 1), X, X))
@@ -259,9 +261,7 @@ def reference(system: System, q: Any, v: Any, t_end: float, tolerance: float = 1
 def _field(system: System, t: Array, y: Array) -> Array:
     """Right-hand side for (q, v, work)."""
     q, v = y[: system.n], y[system.n : -1]
-    lam = system.multipliers(q, v, t)
-    power = jnp.dot(lam, system.mu(q, v) @ v) + jnp.dot(system.applied_force(q, v, t), v)
-    return jnp.concatenate([v, system.acceleration(q, v, t), power[None]])
+    return jnp.concatenate([v, system.acceleration(q, v, t), system.power(q, v, t)[None]])
 
 
 def check_equations(run: Reference) -> None:
@@ -270,7 +270,7 @@ def check_equations(run: Reference) -> None:
     for defect, sentence in (
         (motion, "the reaction must equal mu^T lam"),
         (constraint, "the acceleration must be tangent to the constraints"),
-        (energy, "dE/dt must equal lam^T mu v + force . v"),
+        (energy, "dE/dt must equal lam^T mu v + force . v - dL/dt"),
     ):
         worst = _size(defect)
         require(worst <= run.tolerance, f"{sentence}, but they differ by {worst:.1e}, relative to their size")
@@ -279,15 +279,16 @@ def check_equations(run: Reference) -> None:
 @jax.jit
 def _defects(system: System, t: Array, q: Array, v: Array) -> tuple[Array, Array, Array]:
     def at(t: Array, q: Array, v: Array) -> tuple[Array, Array, Array]:
-        a, lam, mu = system.acceleration(q, v, t), system.multipliers(q, v, t), system.mu(q, v)
-        force = system.applied_force(q, v, t)
-        inertia = jax.jvp(system.momentum, (q, v), (v, a))[1]
-        slope, reaction = system.dL_dq(q, v), mu.T @ lam
-        dphi = jax.jvp(system.phi, (q, v), (v, a))[1]
-        dE = jax.jvp(system.energy, (q, v), (v, a))[1]
+        a, lam, mu = system.acceleration(q, v, t), system.multipliers(q, v, t), system.mu(q, v, t)
+        force, along = system.applied_force(q, v, t), (v, a, jnp.ones_like(t))
+        inertia = jax.jvp(system.momentum, (q, v, t), along)[1]
+        slope, reaction = system.dL_dq(q, v, t), mu.T @ lam
+        dphi = jax.jvp(system.phi, (q, v, t), along)[1]
+        dE = jax.jvp(system.energy, (q, v, t), along)[1]
         size = 1 + sum(jnp.max(jnp.abs(x)) for x in (inertia, slope, reaction, force))
         speed = 1 + jnp.max(jnp.abs(v))
-        power = jnp.dot(reaction + force, v)
+        dL_dt = jax.grad(lambda s: system.lagrangian(q, v, system.at(s).parameters))(t)
+        power = jnp.dot(reaction + force, v) - dL_dt
         return (
             (inertia - slope - force - reaction) / size,
             dphi / (jnp.max(jnp.abs(mu), initial=0.0) * (1 + jnp.max(jnp.abs(a)) + speed**2)),
@@ -299,7 +300,7 @@ def _defects(system: System, t: Array, q: Array, v: Array) -> tuple[Array, Array
 
 def check_constraint(run: Reference) -> None:
     """The flow stays on the constraint."""
-    residual = _size(jax.vmap(run.system.phi)(run.q, run.v))
+    residual = _size(jax.vmap(run.system.phi)(run.q, run.v, run.t))
     require(
         residual <= run.tolerance * (1 + _size(run.v)),
         f"the flow leaves the constraint, by {residual:.1e} at worst",
@@ -309,14 +310,14 @@ def check_constraint(run: Reference) -> None:
 def check_energy(run: Reference) -> None:
     """The energy changes by the work done, which is none for linear constraints without a force."""
     system = run.system
-    energy = np.asarray(jax.vmap(system.energy)(run.q, run.v))
-    scale = 1 + _size(jax.vmap(system.energy_scale)(run.q, run.v))
+    energy = np.asarray(jax.vmap(system.energy)(run.q, run.v, run.t))
+    scale = 1 + _size(jax.vmap(system.energy_scale)(run.q, run.v, run.t))
     defect = _size(energy - energy[0] - run.work)
     require(
         defect <= run.tolerance * scale,
         f"the energy must change by the work done, but differs by {defect:.1e}",
     )
-    if system.kind == "linear" and system.force is None:
+    if system.kind == "linear" and system.force is None and not system.moving:
         change = _size(energy - energy[0])
         require(
             change <= run.tolerance * scale,
@@ -326,15 +327,18 @@ def check_energy(run: Reference) -> None:
 
 def check_first_integrals(run: Reference) -> None:
     """Every declared first integral is constant along the motion, and not a mere constant."""
-    p = run.system.parameters
     for name, integral in run.system.first_integrals.items():
-        values = np.asarray(jax.vmap(lambda q, v, f=integral: f(q, v, p))(run.q, run.v))
+
+        def value(q: Array, v: Array, t: Array, f: Any = integral) -> Array:
+            return f(q, v, run.system.at(t).parameters)
+
+        values = np.asarray(jax.vmap(value)(run.q, run.v, run.t))
         change = _size(values - values[0])
         require(
             change <= run.tolerance * (1 + _size(values)),
             f"first integral '{name}' must be constant along the motion, but changes by {change:.1e}",
         )
-        slopes = jax.grad(lambda x, f=integral: f(*x, p))((run.q[0], run.v[0]))
+        slopes = jax.grad(lambda x: value(x[0], x[1], run.t[0]))((run.q[0], run.v[0]))
         require(
             _size(jnp.concatenate(slopes)) > 1e-12, f"first integral '{name}' does not depend on the state"
         )

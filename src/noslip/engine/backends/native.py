@@ -111,9 +111,11 @@ def map_function(program: Program, width: int) -> NativeFunction:
 
 
 def advance_function(
-    step: Program, after: Program | None, save: Program | None, width: int
+    step: Program, after: Program | None, save: Program | None, width: int, inputs: int = 0
 ) -> NativeFunction:
-    """call(fixed, carry, rows, groups, k, stop, last, every, capacity): the time loop of each group.
+    """call(fixed, carry, rows, groups, k, stop, last, every, capacity): the time loop of each group. Where a
+    step reads `inputs` numbers after its state, the call ends with (inputs, stride): [step][slot][lane] for
+    each group, so many bytes apart.
 
     `step` maps the state to the next one and says next whether the member goes on; `after` maps
     (state, sums) to sums; `save` maps the state to a row and to the state again. A row is written at the
@@ -121,6 +123,8 @@ def advance_function(
     """
     w = LlvmWriter(width)
     state, full, row = (kinds_of_state(p) for p in (step, after or step, save))
+    state = state[: len(state) - inputs]
+    full = state if after is None else full
     if save is not None:
         row = [save.nodes[o].kind for o in save.outputs[: len(save.outputs) - len(full)]]
     fixed_kinds = [step.nodes[i].kind for i in step.inputs[: step.fixed]]
@@ -129,6 +133,9 @@ def advance_function(
         carry_at = _group(w, "%carry", g, len(full))
         size = w.emit(f"mul i64 %capacity, {8 * width * len(row)}")
         rows_at = w.emit(f"getelementptr i8, ptr %rows, i64 {w.emit(f'mul i64 {g}, {size}')}")
+        inputs_at = (
+            w.emit(f"getelementptr i8, ptr %inputs, i64 {w.emit(f'mul i64 {g}, %stride')}") if inputs else ""
+        )
         fixed = [w.load(fixed_at, k, kind) for k, kind in enumerate(fixed_kinds)]
         carry = [w.load(carry_at, k, kind) for k, kind in enumerate(full)]
         done = w.emit("srem i64 %first, %every")
@@ -142,7 +149,8 @@ def advance_function(
         place = len(w.lines)
         now = [f"%{w.fresh('c')}" for _ in full]
         k, left, index = (f"%{w.fresh(x)}" for x in ("k", "left", "index"))
-        new = w.inline(step, [*fixed, *now[: len(state)]], prepared)
+        given = _inputs_of_step(w, inputs_at, k, inputs) if inputs else []
+        new = w.inline(step, [*fixed, *now[: len(state)], *given], prepared)
         alive, new = new[len(state)], new[: len(state)]
         sums = now[len(state) :]
         if after is not None:
@@ -174,10 +182,18 @@ def advance_function(
     text = w.function(
         "void @advance(ptr noalias %fixed, ptr noalias %carry, ptr noalias %rows, "
         + ", ".join(f"i64 %{n}" for n in names)
-        + ")"
+        + (", ptr noalias %inputs, i64 %stride)" if inputs else ")")
     )
     module = Module(w.module([text]))
-    return module.function("advance", *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 6)
+    driven = (ctypes.c_void_p, ctypes.c_int64) if inputs else ()
+    return module.function("advance", *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 6, *driven)
+
+
+def _inputs_of_step(w: LlvmWriter, inputs: str, k: str, count: int) -> list[str]:
+    """What step k reads of its group's table."""
+    offset = w.emit(f"mul i64 {k}, {8 * w.lanes * count}")
+    here = w.emit(f"getelementptr i8, ptr {inputs}, i64 {offset}")
+    return [w.load(here, slot, "f") for slot in range(count)]
 
 
 def kinds_of_state(program: Program | None) -> list[str]:

@@ -127,14 +127,18 @@ def map_kernel(program: Program) -> str:
     return _module(w, ("fixed", "values", "out"), ())
 
 
-def advance_kernel(step: Program, after: Program | None, *, usual: bool) -> str:
-    """run(fixed, full, left, count, members, steps): the time loop of each member, sums with it.
+def advance_kernel(step: Program, after: Program | None, *, usual: bool, inputs: int = 0) -> str:
+    """run(fixed, full, left, count, members, steps): the time loop of each member, sums with it. Where a step
+    reads `inputs` numbers after its state, run(..., count, inputs, members, steps, begin, stride): the table
+    [step][slot][lane] of each group, so many slots apart, and the number of the first step.
 
     Of the `usual` step a member that cannot take it is left as it was at the call, marked in `left` and
     counted. The other kernel runs those that are marked, and no others.
     """
     w = ThreadWriter()
-    own, kinds = kinds_of_state(step), kinds_of_state(after or step)
+    own = kinds_of_state(step)
+    own = own[: len(own) - inputs]
+    kinds = own if after is None else kinds_of_state(after)
     finish = w.fresh("finish")
     mark = _at(w, "%left", 1)
     if not usual:
@@ -149,7 +153,8 @@ def advance_kernel(step: Program, after: Program | None, *, usual: bool) -> str:
     w.line(f"br label %{loop}")
     w.start(loop)
     place, now, k = len(w.lines), [f"%{w.fresh('c')}" for _ in kinds], f"%{w.fresh('k')}"
-    *new, alive = w.inline(step, [*fixed, *now[: len(own)]], prepared)[: len(own) + 1]
+    given = _inputs_of_step(w, k, inputs) if inputs else []
+    *new, alive = w.inline(step, [*fixed, *now[: len(own)], *given], prepared)[: len(own) + 1]
     sums = now[len(own) :]
     if after is not None:
         sums = w.inline(after, [*fixed, *new, *sums], prepared_sums)
@@ -181,7 +186,19 @@ def advance_kernel(step: Program, after: Program | None, *, usual: bool) -> str:
     w.line(f"br label %{finish}")
     w.start(finish)
     w.line("ret void")
-    return _module(w, ("fixed", "full", "left", "count"), ("steps",))
+    if not inputs:
+        return _module(w, ("fixed", "full", "left", "count"), ("steps",))
+    return _module(w, ("fixed", "full", "left", "count", "inputs"), ("steps", "begin", "stride"))
+
+
+def _inputs_of_step(w: ThreadWriter, k: str, count: int) -> list[str]:
+    """What the step after `begin` + k others reads of its group's table."""
+    group, lane = w.emit("lshr i64 %member, 5"), w.emit(f"and i64 %member, {WARP - 1}")
+    number = w.emit(f"add i64 %begin, {k}")
+    here = w.emit(f"add i64 {w.emit(f'mul i64 {number}, {count * WARP}')}, {lane}")
+    place = w.emit(f"add i64 {w.emit(f'mul i64 {group}, %stride')}, {here}")
+    at = w.emit(f"getelementptr i64, ptr %inputs, i64 {place}")
+    return [w.load(at, slot, "f") for slot in range(count)]
 
 
 def _go_on(w: ThreadWriter, condition: str, otherwise: str) -> None:

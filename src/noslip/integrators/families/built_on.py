@@ -31,6 +31,10 @@ class BuiltOn(Integrator):
         return self.base.remembers_start
 
     @property
+    def remembers_inputs(self) -> bool:
+        return self.base.remembers_inputs
+
+    @property
     def symmetry(self) -> str | Group | None:
         return self.base.symmetry
 

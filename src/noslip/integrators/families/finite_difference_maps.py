@@ -43,8 +43,9 @@ def mapped_residual(
     qk, w = state.q.value + state.ahead, state.w.value
     w1 = w + x.d
     minus_d1, _ = rho.momenta(system, qk, w1, h, state.t.value + h)
-    reaction = system.mu(qk, (w + w1) / 2).T @ x.lam
-    return Unknown(minus_d1 - state.p - h * reaction, system.phi(*rho.node(qk, w1, h)))
+    t = state.t.value + h
+    reaction = system.mu(qk, (w + w1) / 2, t - rho.fraction(qk) * h).T @ x.lam
+    return Unknown(minus_d1 - state.p - h * reaction, system.phi(*rho.node(qk, w1, h), t))
 
 
 def mapped_update(

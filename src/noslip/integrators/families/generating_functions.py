@@ -47,8 +47,9 @@ class Generating(Integrator):
         p0, p1 = [], []
         for alpha in self.alphas:
             node = q + alpha * h * w
-            f = system.dL_dq(node, w) + self.force(system, node, w, inside(t, h, alpha))
-            p = system.momentum(node, w)
+            now = inside(t, h, alpha)
+            f = system.dL_dq(node, w, now) + self.force(system, node, w, now)
+            p = system.momentum(node, w, t + alpha * h)
             p0.append(p - (1 - alpha) * h * f)
             p1.append(p + alpha * h * f)
         return average(p0), average(p1)
@@ -65,7 +66,7 @@ class Generating(Integrator):
         return h / 2 * system.acceleration(state.q.value, state.v.value, state.t.value)
 
     def scale(self, system: System, state: VelocityState, guess: Array, h: Array) -> Array:
-        return kinetic_scale(system, state.q.value, state.v.value, guess, h).d
+        return kinetic_scale(system.at(state.t.value), state.q.value, state.v.value, guess, h).d
 
     def residual(self, system: System, state: VelocityState, x: Array, h: Array) -> Array:
         p0, _ = self.momenta(system, state.q.value, state.v.value + x, state.t.value, h)
@@ -76,15 +77,16 @@ class Generating(Integrator):
         w = state.v.value + x
         q = state.q.plus(h * w)
         _, p1 = self.momenta(system, state.q.value, w, state.t.value, h)
-        return q, spd_solve(system.mass_matrix(q.value), p1 - system.momentum(q.value, state.v.value))
+        end = system.at(state.t.value + h)
+        return q, spd_solve(end.mass_matrix(q.value), p1 - end.momentum(q.value, state.v.value))
 
     def observe(self, state: VelocityState) -> Observation:
         return Observation(state.t.value, state.q.value, state.v.value, state.lam, state.lam_t)
 
 
-def project(system: System, q: Array, v: Sum) -> Sum:
+def project(system: System, q: Array, v: Sum, t: Array) -> Sum:
     """P of LMS section 5: M-orthogonally onto the constraint at q."""
-    return v.plus(system.project_velocity(q, v.value) - v.value)
+    return v.plus(system.project_velocity(q, v.value, t) - v.value)
 
 
 def needs_projectors(system: System) -> str | None:

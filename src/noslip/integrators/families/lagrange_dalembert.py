@@ -39,7 +39,7 @@ class LagrangeDAlembert(Integrator):
         return Unknown(h * system.acceleration(q, v, t), system.multipliers(q, v, t))
 
     def scale(self, system: System, state: VelocityState, guess: Unknown, h: Array) -> Unknown:
-        return kinetic_scale(system, state.q.value, state.v.value, guess.d, h)
+        return kinetic_scale(system.at(state.t.value), state.q.value, state.v.value, guess.d, h)
 
     def update(self, system: System, state: VelocityState, x: Unknown, h: Array) -> VelocityState:
         v, t = state.v.plus(x.d), state.t.plus(h)

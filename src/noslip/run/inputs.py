@@ -1,0 +1,169 @@
+"""The inputs of a run as the caller gives them, and as a table with one entry per step.
+
+Values held over a step are one column per input; values that grow linearly are two, and the time of the step.
+An input that is a function of t has no column: it is part of the system.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from noslip.errors import shown, unknown_name
+from noslip.numerics.tracing import has_tracers
+from noslip.run.arguments import as_floats
+from noslip.run.driving import of_step
+from noslip.run.events import NEVER
+from noslip.system import System
+from noslip.system.inputs import Drive, Held, Ramp
+
+BETWEEN = ("hold", "linear")
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What drives a run. `table` has the leaves of a `Drive` with the steps as their last axis; `values` are
+    those that were given, by name, and `functions` the names of the others."""
+
+    system: System
+    table: Drive = None
+    values: Mapping[str, Any] = field(default_factory=dict)
+    between: str = "hold"
+    functions: tuple[str, ...] = ()
+    constants: Mapping[str, Any] = field(default_factory=dict)  # of the system, where they are not given
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """For the record of a run."""
+        return {
+            "inputs_between": self.between,
+            "input_functions": self.functions,
+            "constants": self.constants,
+        }
+
+
+def given_inputs(
+    system: System,
+    inputs: Mapping[str, Any] | None,
+    between: str,
+    steps: int,
+    t0: Any,
+    h: Any,
+    members: int | None = None,
+) -> Inputs:
+    """Check what was given; the system that comes back has the inputs of the first step. With `members` an
+    array may have a row for each."""
+    if between not in BETWEEN:
+        raise ValueError(unknown_name("`inputs_between`", between, BETWEEN))
+    if inputs is None or inputs == {}:
+        return Inputs(system, between=between)
+    if not isinstance(inputs, Mapping):
+        raise TypeError(f"`inputs` must be a mapping of names to values, but {shown(inputs)} was provided")
+    if steps == NEVER and not all(map(callable, inputs.values())):
+        raise ValueError("`max_steps` must be given to a run with arrays of `inputs`")
+    for name in inputs:
+        if name not in system.inputs:
+            raise ValueError(unknown_name("input", name, system.inputs))
+    constants = {name: system.parameters[name] for name in inputs}
+    functions = {name: f for name, f in inputs.items() if callable(f)}
+    arrays = {name: x for name, x in inputs.items() if name not in functions}
+    columns = {name: _column(name, x, between, steps, members) for name, x in arrays.items()}
+    if functions:
+        system = system.with_signals({name: _function(name, f) for name, f in functions.items()})
+    if not columns or not steps:
+        return Inputs(system, None, columns, between, tuple(functions), constants)
+    table = _table(columns, between, steps, t0, h)
+    first = jax.tree.map(lambda x: x if members is None else np.ravel(x)[0], of_step(table, 0))
+    return Inputs(system.driven(first), table, columns, between, tuple(functions), constants)
+
+
+def refuse_arrays(inputs: Mapping[str, Any], where: str) -> None:
+    """Refuse inputs that are not functions of t."""
+    if isinstance(inputs, Mapping) and not all(map(callable, inputs.values())):
+        raise ValueError(f"`inputs` must be functions of t, not arrays, {where}")
+
+
+def as_numbers(system: System, inputs: Mapping[str, Any] | None) -> dict[str, float]:
+    """Inputs of a single step."""
+    if not isinstance(inputs, Mapping | None):
+        raise TypeError(f"`inputs` must be a mapping of names to numbers, but {shown(inputs)} was provided")
+    found = {}
+    for name, value in (inputs or {}).items():
+        if name not in system.inputs:
+            raise ValueError(unknown_name("input", name, system.inputs))
+        number = value if type(value) is float else float(as_floats(f"inputs['{name}']", value, (), False))
+        if not number - number == 0:
+            raise ValueError(f"`inputs['{name}']` must be finite, but {number!r} was provided")
+        found[name] = number
+    return found
+
+
+def with_later_inputs(
+    system: System,
+    before: Mapping[str, Any],
+    later: Mapping[str, Any] | None,
+    between: str,
+    steps: int,
+) -> dict[str, Any]:
+    """The arrays of a run, and after them those of so many steps more."""
+    if not isinstance(later, Mapping | None):
+        raise TypeError(f"`inputs` must be a mapping of names to values, but {shown(later)} was provided")
+    given = dict(later or {})
+    if set(given) != set(before):
+        wanted = ", ".join(f"'{name}'" for name in before) or "none"
+        raise ValueError(
+            f"`inputs` must be those of the steps to come of the arrays that the run has: {wanted}, but "
+            f"{', '.join(map(repr, given)) or 'none'} were provided"
+        )
+    joined = {}
+    for name, x in before.items():
+        more = _column(name, given[name], between, steps, None)
+        if between == "linear":
+            if more[0] != x[-1]:
+                raise ValueError(
+                    f"`inputs['{name}']` must begin with the last node of the run, {float(x[-1])!r}, but "
+                    f"{float(more[0])!r} was provided"
+                )
+            more = more[1:]
+        joined[name] = np.concatenate([x, more])
+    return joined
+
+
+def _function(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    shape = jax.eval_shape(function, jax.ShapeDtypeStruct((), float))
+    if not hasattr(shape, "shape") or shape.shape != ():
+        raise ValueError(f"input '{name}' as a function of t must be a number, but {shape} was returned")
+    return function
+
+
+def _column(name: str, given: Any, between: str, steps: int, members: int | None) -> Any:
+    label = f"inputs['{name}']"
+    traced = has_tracers(given)
+    values = as_floats(label, given, np.shape(given), traced)
+    count = steps + (between == "linear")
+    if values.ndim == 0:  # a number for the whole run
+        values = (jnp if traced else np).broadcast_to(values, (count,))
+    shapes = [(count,)] if members is None else [(count,), (members, count)]
+    if values.shape not in shapes:
+        meaning = "one per step" if between == "hold" else "one per node"
+        raise ValueError(
+            f"`{label}` must have shape {' or '.join(map(str, shapes))}, {meaning}, but {values.shape} was "
+            "provided"
+        )
+    if not traced and not np.all(np.isfinite(values)):
+        raise ValueError(f"`{label}` must be finite, but some of its values are not")
+    return values
+
+
+def _table(columns: Mapping[str, Any], between: str, steps: int, t0: Any, h: Any) -> Drive:
+    if between == "hold":
+        return Held(dict(columns))
+    xp = jnp if has_tracers(columns, t0, h) else np
+    starts = {name: x[..., :-1] for name, x in columns.items()}
+    rates = {name: xp.diff(x, axis=-1) / h for name, x in columns.items()}
+    return Ramp(starts, rates, t0 + h * xp.arange(steps))

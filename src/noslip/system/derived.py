@@ -1,0 +1,92 @@
+"""How the quantities derived from a system are called and compiled; and the motion."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from noslip.numerics.linear import nearly_parallel, orthogonal_rows, spd_solve
+from noslip.numerics.tracing import is_traced
+
+if TYPE_CHECKING:
+    from noslip.system import System
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Parameters = Mapping[str, Any]
+NEED_A_CLOCK = {"applied_force", "multipliers", "acceleration", "power"}  # a force has its own t
+NEED_INDEPENDENT_CONSTRAINTS = {"multipliers", "acceleration", "power", "project_velocity", "projectors"}
+
+
+def derived(method: Callable[P, R]) -> Callable[P, R]:
+    """Compile `method` once per structure of the system; check shapes; let `parameters=` override, and t: the
+    method sees the system at that time, or at its own where none is given."""
+    signature = inspect.signature(method)
+    names = [name for name in signature.parameters if name not in ("self", "t", "parameters")]
+    clock = method.__name__ in NEED_A_CLOCK
+    compiled = jax.jit(lambda system, *args: method(system, *args))  # type: ignore[call-arg]
+
+    @functools.wraps(method)
+    def call(self: System, *args: Any, parameters: Parameters | None = None, **named: Any) -> Any:
+        system = self if parameters is None else self.with_parameters(parameters)
+        bound = signature.bind(self, *args, **named)
+        bound.apply_defaults()
+        arrays = [jnp.asarray(bound.arguments[name], dtype=float) for name in names]
+        for name, array in zip(names, arrays, strict=True):
+            if array.shape != (self.n,):
+                raise ValueError(f"`{name}` must have shape {(self.n,)}, but {array.shape} was provided")
+        if (t := bound.arguments.get("t")) is not None:
+            t = jnp.asarray(t, dtype=float)
+            if t.shape != ():
+                raise ValueError(f"`t` must have shape (), but {t.shape} was provided")
+            system = system.at(t)
+        if clock:
+            arrays.append(jnp.asarray(system.time) if t is None else t)
+        if not is_traced(system, *arrays):
+            self.refuse_changed()
+            if method.__name__ in NEED_INDEPENDENT_CONSTRAINTS and _refuse_singular(system, *arrays[:2]):
+                system = system.with_orthogonal_forms()
+        return compiled(system, *arrays)
+
+    return call  # type: ignore[return-value]
+
+
+def motion(system: System, q: Array, v: Array, t: Array) -> tuple[Array, Array]:
+    """Multipliers and acceleration; both need the same solves."""
+    mu = system.mu(q, v)
+    dp, dphi = (_rate(system, name, q, v, t) for name in ("momentum", "phi"))
+    f = system.dL_dq(q, v) - dp + system.applied_force(q, v, t)
+    if system.orthogonal:
+        mu, T = orthogonal_rows(mu)
+        dphi = T @ dphi
+    solved = spd_solve(system.mass_matrix(q), jnp.column_stack([f, mu.T]))
+    lam = -spd_solve(mu @ solved[:, 1:], dphi + mu @ solved[:, 0])
+    return T.T @ lam if system.orthogonal else lam, solved[:, 0] + solved[:, 1:] @ lam
+
+
+def _rate(system: System, name: str, q: Array, v: Array, t: Array) -> Array:
+    """d/dt of a quantity of (q, v) along q' = v at fixed v."""
+    if not system.moving:
+        return jax.jvp(lambda x: getattr(system, name)(x, v), (q,), (v,))[1]
+    return jax.jvp(lambda x, s: getattr(system, name)(x, v, s), (q, t), (v, jnp.ones_like(t)))[1]
+
+
+def _refuse_singular(system: System, q: Array, v: Array | None = None) -> bool:
+    """Name the state and the singular values where M or mu has lost rank; whether mu is near that."""
+    v = jnp.zeros(system.n) if v is None else v
+    for name, matrix in (("mass matrix", system.mass_matrix(q)), ("constraint one-forms", system.mu(q, v))):
+        if not np.all(np.isfinite(matrix)):
+            raise ValueError(f"the {name} must be finite, but at q = {np.asarray(q)} it is not")
+        values = np.linalg.svd(matrix, compute_uv=False)
+        if values.size and not values[-1] > 1e-13 * values[0]:
+            raise ValueError(
+                f"the {name} must have full rank, but at q = {np.asarray(q)} the singular values are {values}"
+            )
+    return nearly_parallel(np.asarray(system.mu(q, v)))
