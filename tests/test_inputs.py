@@ -10,6 +10,7 @@ import moving
 from driven import TORQUES, given, slow, steered
 from noslip import integrators, simulate
 from noslip.analysis.reversibility import travelled
+from noslip.geometry.finite_difference_map import RhoFunctions
 from noslip.integrators import (
     Composition,
     DiscreteGradient,
@@ -22,6 +23,7 @@ from noslip.integrators import (
     ReferenceFlow,
     RungeKutta4,
     SemiImplicitDLA,
+    VelocityNonholonomic,
 )
 
 METHODS = [
@@ -76,6 +78,9 @@ def check_switch(method, atol=1e-12):
         np.testing.assert_allclose(run.v[row], v, atol=atol)
 
 
+MAPPED = VelocityNonholonomic(
+    rho=RhoFunctions(lambda q, r: (q + r) / 2, lambda q, r, h: (r - q) / h, (0.0,) * 5)
+)
 WITHOUT_MEMORY = [m for m in METHODS if not isinstance(m, DiscreteLagrangeDAlembert | Projected)]
 
 
@@ -89,7 +94,7 @@ def test_switched_torques_are_exact(method):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", [*WITHOUT_MEMORY, Composition(SemiImplicitDLA())], ids=str)
+@pytest.mark.parametrize("method", [*WITHOUT_MEMORY, MAPPED, Composition(SemiImplicitDLA())], ids=str)
 def test_switched_torques_are_exact_for_every_method(method):
     check_switch(method)
 
