@@ -2,9 +2,10 @@
 
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from scipy.integrate import solve_ivp
 
-from noslip import System
+from noslip import System, simulate
 from noslip.systems import two_wheeled_robot
 
 BODY = {"m": 1.3, "J": 0.5, "a": 0.25, "b": 0.45, "r": 0.35, "I": 0.12}
@@ -77,3 +78,30 @@ FAST = System(
 )
 STEERED = {"linear": SLEIGH, "affine": TURNED, "nonlinear": FAST}
 SLEIGH_Q0, SLEIGH_V0 = np.array([0.3, 0.2, 0.4]), np.array([0.9, 0.5, 1.1])
+TORQUES = {"left": np.repeat([1.0, -2.0], 5), "right": np.repeat([0.3, 0.8], 5)}
+VALUES = {
+    "load": [0.2, 0.6, 0.3],
+    "push": [0.5, -0.5, 0.1],
+    "angle": [0.1, 0.4, 0.2],
+    "rate": [0.3, -0.6, 0.2],
+}
+
+
+def given(kind, between, steps):
+    """Values that switch, or bend, in the middle of the run."""
+    nodes = np.arange(steps + 1) / (steps // 2)
+    names = STEERED[kind].inputs
+    if between == "hold":
+        return {name: np.repeat(VALUES[name][:2], steps // 2) for name in names}
+    return {name: np.interp(nodes, [0, 1, 2], VALUES[name]) for name in names}
+
+
+def steered(method, kind, between, steps, **more):
+    system, first = STEERED[kind], {name: VALUES[name][0] for name in STEERED[kind].inputs}
+    v = system.project_velocity(SLEIGH_Q0, SLEIGH_V0, parameters=first)
+    options = {"inputs": given(kind, between, steps), "inputs_between": between} | more
+    return simulate(system, method, SLEIGH_Q0, v, **({"step_size": 1 / steps, "steps": steps} | options))
+
+
+def slow(cases):
+    return [pytest.param(*case, marks=pytest.mark.slow) for case in cases]

@@ -217,7 +217,7 @@ def ensemble(
     one = system.with_parameters({name: x[0] for name, x in first.varying.items()})
     with on_cpu():
         check_run(one, integrator, first.q[0], first.v[0], start, h, backend, members=group.count)
-        refuse_inadmissible(system.at(float(start)), group)
+        refuse_inadmissible(system.at(float(start)), replace(group, varying={**group.varying, **given.first}))
         if parallel_along(one, *group.states(system.n), np.full(group.count, float(start))):
             system = system.with_orthogonal_forms()
     where = (float(start), float(h), steps, every)

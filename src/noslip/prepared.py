@@ -221,8 +221,8 @@ class _Quick:
         self.status = self.state + programs.tables["carry"].first_slots.interval.status
         places = programs.tables["row"].first_slots
         self.energy, self.scale = places.energy, places.energy_scale
-        self.places = [(place, place + self.system.n) for place in (places.q, places.v)]
-        self.places.append((places.t, places.t + 1))
+        assert places.q == places.t + 1
+        self.places = [(places.t, places.q + self.system.n), (places.v, places.v + self.system.n)]
         self.conserved = conserves_energy(self.system)
         self.looks = np.unique(np.linspace(0, rows, LOOKS).round().astype(int))
 

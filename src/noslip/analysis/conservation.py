@@ -66,7 +66,7 @@ def constraint_error(run: Trajectory) -> float:
 def deformed_constraint_error(system: System, integrator: Integrator, run: Trajectory) -> float:
     """The largest value of what the method keeps instead of phi, JS (88); the initial state, which is
     given and not made by the method, is left out."""
-    bound, h = system.with_parameters(run.info.parameters), run.info.step_size
+    bound, h = _bound(system, run, "constraints"), run.info.step_size
     q = wrapped(run)[1:]
     values = jax.vmap(lambda q, v, t: integrator.deformed_constraint(bound.at(t), q, v, h))(
         q, run.v[1:], run.t[1:]
@@ -81,9 +81,17 @@ def energy_balance(system: System, run: Trajectory) -> np.ndarray:
     dE/dt = lam^T mu v + force . v - dL/dt at fixed (q, v); the work is integrated by Simpson's rule over the
     saved times, so save densely.
     """
-    bound = system.with_parameters(run.info.parameters)
+    bound = _bound(system, run, "energy")
     work = cumulative_simpson(np.asarray(_power(bound, wrapped(run), run.v, run.t)), x=run.t, initial=0)
     return (run.energy - run.energy[0] - work) / _size(run.energy_scale)
+
+
+def _bound(system: System, run: Trajectory, judged: str) -> System:
+    """With the parameters of the run; what inputs have changed is not judged."""
+    given = (*run.inputs, *run.info.input_functions)
+    if given and (judged == "energy" or system.inputs_within(given)[1]):
+        raise ValueError(f"the {judged} of a run can be judged without inputs only, but it had {given}")
+    return system.with_parameters(run.info.parameters)
 
 
 def wrapped(run: Trajectory) -> np.ndarray:

@@ -171,7 +171,7 @@ def _check_values(
     pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float | np.ndarray, h: float | np.ndarray
 ) -> None:
     system, integrator = pairing.system.at(t), pairing.integrator
-    sure = system is pairing.system and _surely_admissible(pairing, q, v)
+    sure = not system.clocked and _surely_admissible(pairing, q, v)
     if reason := broken_near(pairing.system, q, v, float(t), again=not sure):
         _refuse_mass(np.asarray(system.mass_matrix(q)), q, only_indefinite=True)
         raise ValueError(reason)
@@ -256,8 +256,7 @@ def parallel_at(pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float) -> boo
     """Whether the one-forms are nearly parallel at this state."""
     if pairing.system.m < 2:
         return False
-    still = pairing.system.at(t) is pairing.system
-    if not still or (numbers := pairing.at_state(System.mu, q, v)) is None:
+    if pairing.system.clocked or (numbers := pairing.at_state(System.mu, q, v)) is None:
         return parallel_along(pairing.system, q[None], v[None], np.full(1, t))
     return nearly_parallel(np.reshape(numbers, (pairing.system.m, -1)))
 

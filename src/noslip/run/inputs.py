@@ -38,6 +38,11 @@ class Inputs:
     constants: Mapping[str, Any] = field(default_factory=dict)  # of the system, where they are not given
 
     @property
+    def first(self) -> dict[str, np.ndarray]:
+        """Those of the first step that differ between members."""
+        return {name: x[:, 0] for name, x in self.values.items() if x.ndim > 1}
+
+    @property
     def record(self) -> dict[str, Any]:
         """For the record of a run."""
         return {

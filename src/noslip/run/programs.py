@@ -88,12 +88,14 @@ class StepPrograms:
 
     @functools.cached_property
     def independence_one(self) -> native.NativeFunction:
-        """Machine code of the `independence` of the one-forms at states (q, v, t)."""
+        """Machine code of the `independence` of the one-forms at states (t, q, v), as they stand in a row."""
 
         def surely(fixed: Fixed, state: tuple[Array, Array, Array]) -> Array:
-            return independence(fixed[0].mu(*state))
+            t, q, v = state
+            return independence(fixed[0].mu(q, v, t))
 
-        return native.map_function(translate(surely, self.fixed, self.initial[:3]), 1)
+        x, _, scalar, _ = self.initial
+        return native.map_function(translate(surely, self.fixed, (scalar, x, x)), 1)
 
     @functools.cached_property
     def save_one(self) -> native.NativeFunction:

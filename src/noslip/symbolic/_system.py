@@ -35,6 +35,7 @@ def system(
     first_integrals: Mapping[str, sp.Expr] | None = None,
     fibre: Sequence[sp.Expr | str] | None = None,
     multiplier: sp.Expr | None = None,
+    inputs: Mapping[sp.Symbol, float] | None = None,
 ) -> SymbolicSystem:
     """The mechanical system of a Lagrangian and constraints stated in SymPy.
 
@@ -45,7 +46,8 @@ def system(
     what they mean in `System`, as expressions.
     Constraints that are holonomic in disguise are accepted with a warning; see `integrability()`.
     """
-    symbols, parameters = make_symbols(coordinates, constants)
+    given = dict(inputs or {})
+    symbols, parameters = make_symbols(coordinates, {**constants, **given})
     model = _read(symbols, lagrangian, nonholonomic_constraints, force)
     made = SymbolicSystem(
         _function("lagrangian", [model.lagrangian], (), "qv", symbols),
@@ -58,6 +60,7 @@ def system(
         first_integrals=_integrals(symbols, first_integrals),
         fibre=None if fibre is None else _names("fibre", fibre),
         multiplier=None if multiplier is None else _function_of_q(symbols, "multiplier", multiplier),
+        inputs={symbol.name: parameters[symbol.name] for symbol in given},
         model=model,
     )
     if message := _disguise(model):

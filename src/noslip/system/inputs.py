@@ -82,9 +82,14 @@ class Steered:
         """The time at which the system is; 0 unless `at` has set it."""
         return self.parameters.get(TIME, 0.0)
 
+    @property
+    def clocked(self) -> bool:
+        """Whether `at` makes a difference: functions take t, or inputs vary with it."""
+        return bool(self.signals) or TIME in self.parameters
+
     def at(self, t: Any) -> Self:
         """The same system at time t; itself where nothing but its force contains t."""
-        if not self.signals and TIME not in self.parameters:
+        if not self.clocked:
             return self
         p = dict(self.parameters)
         for name in self.inputs:
