@@ -339,14 +339,14 @@ OF_THE_GEOMETRY = [
         "embedding",
         "mixed - slope * (F1 - F0)",
         "mixed + slope * (F1 - F0)",
-        "geometry/test_embedding.py",
+        "analysis/test_embedding.py",
     ),
     _of(
         "src/noslip/analysis",
         "embedding",
         "(r_q,))[1] + mu @ r_v",
         "(r_q,))[1] - mu @ r_v",
-        "geometry/test_embedding.py",
+        "analysis/test_embedding.py",
         "errata/test_js.py",
     ),
     _of(
@@ -354,7 +354,7 @@ OF_THE_GEOMETRY = [
         "embedding",
         "eps * tau - eps, Phi)",
         "eps * tau, Phi)",
-        "geometry/test_embedding.py",
+        "analysis/test_embedding.py",
     ),
 ]
 
