@@ -7,6 +7,7 @@ arrays are taken out of those tables when they are first asked for.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
@@ -15,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from noslip.engine.program import CannotTranslate
 from noslip.errors import SolveFailed, unknown_name
 from noslip.integrators.base import Integrator
 from noslip.integrators.solve import Status
@@ -35,21 +37,26 @@ from noslip.system.conditions import LOOKS
 from noslip.trajectory import Origin, Trajectory
 
 ROW_ARRAYS = ("t", "q", "v", "multipliers", "multiplier_t", "energy", "energy_scale", "constraint_residual")
+QUICKLY = ("t", "q", "v", "energy")
 BRIEF = 4096  # steps; longer runs can be interrupted and watch their progress, as those of `simulate`
 Loss = Callable[[Trajectory], Any]
 
 
 class _Unread(Trajectory):
-    """A trajectory that is still in the slots of native code."""
+    """A trajectory still in the slots of native code; what is asked for most is taken out by itself."""
 
-    def __init__(self, make: Callable[[], Trajectory]):
-        self.__dict__["make"] = make
+    def __init__(self, make: Callable[[], Trajectory], array: Callable[[str], np.ndarray]):
+        self.__dict__.update(make=make, array=array)
 
     def __getattr__(self, name: str) -> Any:
-        make = self.__dict__.pop("make", None)
-        if make is None:
+        if "make" not in self.__dict__:
             raise AttributeError(f"a Trajectory has no attribute '{name}'")
-        self.__dict__.update(vars(make()))
+        if name in QUICKLY:
+            self.__dict__[name] = self.__dict__["array"](name)
+        else:
+            made = vars(self.__dict__["make"]())
+            del self.__dict__["make"], self.__dict__["array"]
+            self.__dict__.update({**made, **self.__dict__})
         return getattr(self, name)
 
 
@@ -111,7 +118,7 @@ class Prepared:
             if (run := self._quick[0].run(self, q, v, parameters)) is not None:
                 return run
         run = self._carefully(q0, v0, parameters)
-        if not self._quick and run.info.backend == "native" and self.steps <= BRIEF:
+        if run.info.backend == "native":
             self._prepare_quick()
         return run
 
@@ -123,7 +130,9 @@ class Prepared:
 
     def _prepare_quick(self) -> None:
         rows = saves(0, self.steps, self.steps, self.save_every)
-        if 0 < rows < CAPACITY:
+        if self._quick or self.backend == "xla" or self.steps > BRIEF or not 0 < rows < CAPACITY:
+            return
+        with contextlib.suppress(CannotTranslate):
             self._quick.append(_Quick(pairing_of(self.system, self.integrator), self.step_size, rows))
 
     def _states(self, q0: Any, v0: Any) -> list[np.ndarray]:
@@ -158,7 +167,9 @@ class Prepared:
             q, v = self._states(q0, v0)
             system = self.system if parameters is None else self.system.with_parameters(parameters)
             with on_cpu():
-                check_run(system, self.integrator, q, v, self.t0, self.step_size, "auto")
+                if not (self._quick and self._quick[0].admits(self, q, v, parameters)):
+                    check_run(system, self.integrator, q, v, self.t0, self.step_size, "auto")
+                    self._prepare_quick()
                 (number, status), found = compiled(q, v, dict(system.parameters))
             if int(status) != Status.SOLVED:
                 raise SolveFailed(f"a step failed: {Status(int(status)).message}", None)
@@ -185,7 +196,7 @@ class _Quick:
         self.first = self.verdict - self.row
         self.table = self.verdict + 1
         self.status = self.state + programs.tables["carry"].first_slots.interval.status
-        places = programs.tables["row"].first_slots
+        places = self.row_slots = programs.tables["row"].first_slots
         self.energy, self.scale = places.energy, places.energy_scale
         self.places = [(place, place + self.system.n) for place in (places.q, places.v)]
         self.conserved = conserves_energy(self.system)
@@ -212,7 +223,31 @@ class _Quick:
             return None
         if self.system.m > 1 and not self._independent(fixed, table):
             return None
-        return _Unread(lambda: self._read(plan, parameters, memory, table))
+        return _Unread(
+            lambda: self._read(plan, parameters, memory, table), lambda name: self._array(plan, table, name)
+        )
+
+    def admits(
+        self, plan: Prepared, q: np.ndarray, v: np.ndarray, parameters: Mapping[str, Any] | None
+    ) -> bool:
+        """Whether a run from there can begin without any doubt."""
+        fixed = self.fixed if parameters is None else self._with(parameters)
+        memory, n = np.empty(self.table, np.int64), len(q)
+        numbers = memory.view(np.float64)
+        numbers[:n], numbers[n : 2 * n], numbers[2 * n] = q, v, plan.t0
+        self.start(fixed.ctypes.data, memory.ctypes.data, memory.ctypes.data + 8 * self.state, 1)
+        return bool(memory[self.verdict])
+
+    def _array(self, plan: Prepared, table: np.ndarray, name: str) -> np.ndarray:
+        """One of QUICKLY, with the bits that it has in the whole trajectory."""
+        numbers, places, n = table.view(np.float64), self.row_slots, self.system.n
+        if name == "t" and not plan.integrator.own_time:
+            return np.asarray(plan.t0) + table[:, places.step] * np.asarray(plan.step_size)
+        if name in ("t", "energy"):
+            return numbers[:, getattr(places, name)].copy()
+        if name == "q":
+            return numbers[:, places.q : places.q + n] + TURN * numbers[:, places.turns : places.turns + n]
+        return numbers[:, places.v : places.v + n].copy()
 
     def _with(self, parameters: Mapping[str, Any]) -> np.ndarray:
         fixed = self.fixed.copy()
@@ -268,7 +303,6 @@ class Stepper:
     def __init__(self, runner: TrajectoryRunner[Any], own_time: bool, t0: float, h: float):
         self._runner, self._own_time, self._t0, self._h = runner, own_time, t0, h
         self._row: Any = runner.first
-        self._seen: Any = None
         self._steps = 0
 
     def step(self) -> Stepper:
@@ -278,15 +312,13 @@ class Stepper:
         if failed:
             status = Status(int(self._runner.join([row]).interval.status[-1]))
             raise SolveFailed(f"step {k} failed: {status.message}", self)
-        self._row, self._seen, self._steps = row, None, k
+        self._row, self._steps = row, k
         return self
 
     @property
     def row(self) -> Row:
         """Everything that a saved time shows."""
-        if self._seen is None:
-            self._seen = jax.tree.map(lambda x: x[0], self._runner.join([self._row]))
-        return self._seen
+        return jax.tree.map(lambda x: x[0], self._runner.join([self._row]))
 
     @property
     def steps(self) -> int:
@@ -296,17 +328,17 @@ class Stepper:
     @property
     def t(self) -> float:
         """The time."""
-        return float(self.row.t) if self._own_time else self._t0 + self._steps * self._h
+        return self._runner.last(self._row)[0] if self._own_time else self._t0 + self._steps * self._h
 
     @property
     def q(self) -> np.ndarray:
         """The coordinates; angles are unwrapped."""
-        return np.asarray(self.row.q + TURN * self.row.turns)
+        return self._runner.last(self._row)[1]
 
     @property
     def v(self) -> np.ndarray:
         """The velocities."""
-        return np.asarray(self.row.v)
+        return self._runner.last(self._row)[2]
 
 
 def resume(run: Trajectory, *, steps: int) -> Trajectory:

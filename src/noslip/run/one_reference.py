@@ -18,7 +18,7 @@ from noslip.integrators.solve import Status
 from noslip.numerics.pytrees import anatomy
 from noslip.run import step as steps
 from noslip.run.pairing import Pairing
-from noslip.run.runner import NOTHING, Happened, Piece, joined
+from noslip.run.runner import NOTHING, Happened, Piece, joined, last_of
 from noslip.run.step import Carry, Interval, Row
 from noslip.system import System
 
@@ -30,7 +30,7 @@ class ReferenceTrajectory:
     """The interface of the compiled loop, on top of an adaptive flow that lands on every saved time."""
 
     first_piece, brief, grain = 64, 0, BLOCK
-    join = staticmethod(joined)
+    join, last = staticmethod(joined), staticmethod(last_of)
 
     def __init__(self, pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float, h: float):
         system = self.system = pairing.system
