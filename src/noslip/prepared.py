@@ -57,7 +57,12 @@ class _Unread(Trajectory):
             made = vars(self.__dict__["make"]())
             del self.__dict__["make"], self.__dict__["array"]
             self.__dict__.update({**made, **self.__dict__})
+            object.__setattr__(self, "__class__", Trajectory)
         return getattr(self, name)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        assert self.report is not None  # read, it is a plain trajectory
+        return self.__reduce_ex__(protocol)
 
 
 @dataclass(frozen=True)
