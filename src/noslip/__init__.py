@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from noslip.analysis.error_estimate import error_estimate
     from noslip.ensembles import Ensemble, Observable, ensemble
     from noslip.errors import Damaged, Interrupted, SolveFailed
-    from noslip.prepared import Prepared, Stepper, prepare, resume
+    from noslip.prepared import Prepared, Stepper, prepare
+    from noslip.resumed import resume
     from noslip.run.events import Event
     from noslip.saved import Rerun, rerun
     from noslip.simulate import simulate
@@ -51,7 +52,8 @@ _HOMES = {
     "ensembles": ("Ensemble", "Observable", "ensemble"),
     "errors": ("Damaged", "Interrupted", "SolveFailed"),
     "run.events": ("Event",),
-    "prepared": ("Prepared", "Stepper", "prepare", "resume"),
+    "prepared": ("Prepared", "Stepper", "prepare"),
+    "resumed": ("resume",),
     "saved": ("Rerun", "rerun"),
     "simulate": ("simulate",),
     "system": ("System",),

@@ -1,4 +1,4 @@
-"""Runs that are made many times, steered step by step, or continued.
+"""Runs that are made many times, or taken one step at a time.
 
 `prepare` does once what every call of `simulate` does anew: checks, the choice of a backend, compilation. A
 prepared call fills two tables of numbers and calls machine code; what it returns is a `Trajectory` whose
@@ -7,50 +7,59 @@ arrays are taken out of those tables when they are first asked for.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from noslip.engine.program import CannotTranslate
 from noslip.errors import SolveFailed, unknown_name
 from noslip.integrators.base import Integrator
 from noslip.integrators.solve import Status
 from noslip.numerics.tracing import is_traced
 from noslip.run.along import BLOWN_UP, conserves_energy
 from noslip.run.arguments import as_floats, check_run, parallel_at, whole
-from noslip.run.choose import BACKENDS, on_cpu, trajectory_runner
-from noslip.run.drive import all_rows
-from noslip.run.occurrences import Log
+from noslip.run.choose import on_cpu, trajectory_runner
 from noslip.run.one_native import CAPACITY, NativeTrajectory, saves
 from noslip.run.pairing import Pairing, pairing_of
-from noslip.run.record import Report, run_info
+from noslip.run.record import run_info
 from noslip.run.runner import TrajectoryRunner
 from noslip.run.step import TURN, Row
-from noslip.simulate import as_trajectory, failure, simulate
+from noslip.simulate import as_trajectory, simulate
 from noslip.system import System
 from noslip.system.conditions import LOOKS
 from noslip.trajectory import Origin, Trajectory
 
-ROW_ARRAYS = ("t", "q", "v", "multipliers", "multiplier_t", "energy", "energy_scale", "constraint_residual")
+QUICKLY = ("t", "q", "v", "energy")
 BRIEF = 4096  # steps; longer runs can be interrupted and watch their progress, as those of `simulate`
 Loss = Callable[[Trajectory], Any]
 
 
 class _Unread(Trajectory):
-    """A trajectory that is still in the slots of native code."""
+    """A trajectory still in the slots of native code; what is asked for most is taken out by itself."""
 
-    def __init__(self, make: Callable[[], Trajectory]):
-        self.__dict__["make"] = make
+    def __init__(self, make: Callable[[], Trajectory], array: Callable[[str], np.ndarray]):
+        self.__dict__.update(make=make, array=array)
 
     def __getattr__(self, name: str) -> Any:
-        make = self.__dict__.pop("make", None)
-        if make is None:
+        if "make" not in self.__dict__:
             raise AttributeError(f"a Trajectory has no attribute '{name}'")
-        self.__dict__.update(vars(make()))
+        if name in QUICKLY:
+            self.__dict__[name] = self.__dict__["array"](name)
+        else:
+            made = vars(self.__dict__["make"]())
+            del self.__dict__["make"], self.__dict__["array"]
+            self.__dict__.update({**made, **self.__dict__})
+            object.__setattr__(self, "__class__", Trajectory)
         return getattr(self, name)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        assert self.report is not None  # read, it is a plain trajectory
+        return self.__reduce_ex__(protocol)
 
 
 @dataclass(frozen=True)
@@ -111,7 +120,7 @@ class Prepared:
             if (run := self._quick[0].run(self, q, v, parameters)) is not None:
                 return run
         run = self._carefully(q0, v0, parameters)
-        if not self._quick and run.info.backend == "native" and self.steps <= BRIEF:
+        if run.info.backend == "native":
             self._prepare_quick()
         return run
 
@@ -123,7 +132,9 @@ class Prepared:
 
     def _prepare_quick(self) -> None:
         rows = saves(0, self.steps, self.steps, self.save_every)
-        if 0 < rows < CAPACITY:
+        if self._quick or self.backend == "xla" or self.steps > BRIEF or not 0 < rows < CAPACITY:
+            return
+        with contextlib.suppress(CannotTranslate):
             self._quick.append(_Quick(pairing_of(self.system, self.integrator), self.step_size, rows))
 
     def _states(self, q0: Any, v0: Any) -> list[np.ndarray]:
@@ -158,7 +169,9 @@ class Prepared:
             q, v = self._states(q0, v0)
             system = self.system if parameters is None else self.system.with_parameters(parameters)
             with on_cpu():
-                check_run(system, self.integrator, q, v, self.t0, self.step_size, "auto")
+                if not (self._quick and self._quick[0].admits(self, q, v, parameters)):
+                    check_run(system, self.integrator, q, v, self.t0, self.step_size, "auto")
+                    self._prepare_quick()
                 (number, status), found = compiled(q, v, dict(system.parameters))
             if int(status) != Status.SOLVED:
                 raise SolveFailed(f"a step failed: {Status(int(status)).message}", None)
@@ -185,7 +198,7 @@ class _Quick:
         self.first = self.verdict - self.row
         self.table = self.verdict + 1
         self.status = self.state + programs.tables["carry"].first_slots.interval.status
-        places = programs.tables["row"].first_slots
+        places = self.row_slots = programs.tables["row"].first_slots
         self.energy, self.scale = places.energy, places.energy_scale
         self.places = [(place, place + self.system.n) for place in (places.q, places.v)]
         self.conserved = conserves_energy(self.system)
@@ -212,7 +225,31 @@ class _Quick:
             return None
         if self.system.m > 1 and not self._independent(fixed, table):
             return None
-        return _Unread(lambda: self._read(plan, parameters, memory, table))
+        return _Unread(
+            lambda: self._read(plan, parameters, memory, table), lambda name: self._array(plan, table, name)
+        )
+
+    def admits(
+        self, plan: Prepared, q: np.ndarray, v: np.ndarray, parameters: Mapping[str, Any] | None
+    ) -> bool:
+        """Whether a run from there can begin without any doubt."""
+        fixed = self.fixed if parameters is None else self._with(parameters)
+        memory, n = np.empty(self.table, np.int64), len(q)
+        numbers = memory.view(np.float64)
+        numbers[:n], numbers[n : 2 * n], numbers[2 * n] = q, v, plan.t0
+        self.start(fixed.ctypes.data, memory.ctypes.data, memory.ctypes.data + 8 * self.state, 1)
+        return bool(memory[self.verdict])
+
+    def _array(self, plan: Prepared, table: np.ndarray, name: str) -> np.ndarray:
+        """One of QUICKLY, with the bits that it has in the whole trajectory."""
+        numbers, places, n = table.view(np.float64), self.row_slots, self.system.n
+        if name == "t" and not plan.integrator.own_time:
+            return np.asarray(plan.t0) + table[:, places.step] * np.asarray(plan.step_size)
+        if name in ("t", "energy"):
+            return numbers[:, getattr(places, name)].copy()
+        if name == "q":
+            return numbers[:, places.q : places.q + n] + TURN * numbers[:, places.turns : places.turns + n]
+        return numbers[:, places.v : places.v + n].copy()
 
     def _with(self, parameters: Mapping[str, Any]) -> np.ndarray:
         fixed = self.fixed.copy()
@@ -268,7 +305,6 @@ class Stepper:
     def __init__(self, runner: TrajectoryRunner[Any], own_time: bool, t0: float, h: float):
         self._runner, self._own_time, self._t0, self._h = runner, own_time, t0, h
         self._row: Any = runner.first
-        self._seen: Any = None
         self._steps = 0
 
     def step(self) -> Stepper:
@@ -278,15 +314,13 @@ class Stepper:
         if failed:
             status = Status(int(self._runner.join([row]).interval.status[-1]))
             raise SolveFailed(f"step {k} failed: {status.message}", self)
-        self._row, self._seen, self._steps = row, None, k
+        self._row, self._steps = row, k
         return self
 
     @property
     def row(self) -> Row:
         """Everything that a saved time shows."""
-        if self._seen is None:
-            self._seen = jax.tree.map(lambda x: x[0], self._runner.join([self._row]))
-        return self._seen
+        return jax.tree.map(lambda x: x[0], self._runner.join([self._row]))
 
     @property
     def steps(self) -> int:
@@ -296,72 +330,14 @@ class Stepper:
     @property
     def t(self) -> float:
         """The time."""
-        return float(self.row.t) if self._own_time else self._t0 + self._steps * self._h
+        return self._runner.last(self._row)[0] if self._own_time else self._t0 + self._steps * self._h
 
     @property
     def q(self) -> np.ndarray:
         """The coordinates; angles are unwrapped."""
-        return np.asarray(self.row.q + TURN * self.row.turns)
+        return self._runner.last(self._row)[1]
 
     @property
     def v(self) -> np.ndarray:
         """The velocities."""
-        return np.asarray(self.row.v)
-
-
-def resume(run: Trajectory, *, steps: int) -> Trajectory:
-    """The run that goes on for `steps` more: with the bits that it has when it is not interrupted."""
-    if not isinstance(run, Trajectory):
-        raise TypeError(f"`run` must be a Trajectory, but {run!r} was provided")
-    more = whole("steps", steps, 0)
-    if run.origin is None or run.origin.runner is None:
-        raise ValueError(
-            "this run has no state of its method to go on from, since it was loaded or traced; "
-            "noslip.rerun(path).run has"
-        )
-    if not run.success:
-        raise ValueError(f"a run that has failed cannot go on: {run.report.worst.message}")
-    if run.info.save_at:
-        raise ValueError("a run with `save_at` has no rows to go on with; use simulate, or noslip.prepare")
-    if run.stopped_by:
-        raise ValueError(f"a run that the event '{run.stopped_by}' has ended cannot go on")
-    info, pairing = run.info, run.origin.pairing
-    h, t0, every, done = info.step_size, info.t0, info.save_every, info.steps
-    if pairing.integrator.host_driven:  # a flow has no steps to go on from: its bits depend on its blocks
-        how = {"step_size": h, "steps": done + more, "t0": t0, "save_every": every}
-        events = dict(pairing.events) or None
-        return simulate(pairing.system, pairing.integrator, run.q0, run.v0, events=events, **how)
-    with on_cpu():
-        backend = info.backend if info.backend in BACKENDS else "auto"
-        runner = trajectory_runner(pairing, run.q0, run.v0, t0, h, backend)
-        runner.restore(run.origin.runner.snapshot())
-        log = Log(pairing.system, pairing.events)
-        rows, _ = all_rows(runner, done + more, every, None, conserves_energy(pairing.system), done, log)
-        end = int(rows.step[-1]) if log.stopped_by else done + more
-        whole_info, here = replace(info, steps=end, stopped_by=log.stopped_by), Origin(pairing, runner)
-        later = as_trajectory(pairing, rows, run.q0, run.v0, whole_info, np, here, log.occurrences())
-        result = _joined(run, later, done % every != 0 and more > 0)
-    if not result.success:
-        detail = pairing.integrator.failure_detail(pairing.system, result)
-        raise SolveFailed(failure(result, detail), result)
-    return result
-
-
-def _joined(run: Trajectory, later: Trajectory, unplanned: bool) -> Trajectory:
-    """Both parts as one. The first row of the later one is the last of the other, and goes, as does an
-    `unplanned` last row, that was saved only because the run ended there: its record joins the next."""
-    end = len(run.t) - unplanned
-
-    def join(before: Any, after: Any) -> Any:
-        return np.concatenate([before[:end], after[1:]])
-
-    names = [f.name for f in fields(Report)]
-    report = {name: join(getattr(run.report, name), getattr(later.report, name)) for name in names}
-    if unplanned and len(report["steps"]) > end:
-        for name, values in report.items():
-            both = getattr(run.report, name)[-1], values[end]
-            values[end] = sum(both) if name == "steps" else max(both)
-    integrals = {name: join(x, later.first_integrals[name]) for name, x in run.first_integrals.items()}
-    arrays = {name: join(getattr(run, name), getattr(later, name)) for name in ROW_ARRAYS}
-    events = {name: there.then(later.events[name]) for name, there in run.events.items()}
-    return replace(later, **arrays, first_integrals=integrals, report=Report(**report), events=events)
+        return self._runner.last(self._row)[2]

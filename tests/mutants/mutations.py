@@ -51,6 +51,14 @@ EQUATIONS, DATES = "integrators/test_discrete_equations.py", "integrators/test_d
 OF_METHODS = [
     _of(
         INTEGRATORS,
+        "variable_step",
+        "base=base, rho=rho + h / 2 * slope",
+        "base=base, rho=rho + h * slope",
+        "integrators/test_variable_step.py",
+        claims("VariableStep"),
+    ),
+    _of(
+        INTEGRATORS,
         "composition",
         "advance(system, state, gamma * h)",
         "advance(system, state, h)",

@@ -19,7 +19,7 @@ from noslip.numerics.forks import require_xla
 from noslip.numerics.pytrees import anatomy, replaced
 from noslip.run import step as steps
 from noslip.run.pairing import Pairing
-from noslip.run.runner import NOTHING, Happened, Piece, joined
+from noslip.run.runner import NOTHING, Happened, Piece, joined, last_of
 from noslip.run.step import Carry, Interval, Row
 from noslip.system import System
 
@@ -31,7 +31,7 @@ class ReferenceTrajectory:
     """The interface of the compiled loop, on top of an adaptive flow that lands on every saved time."""
 
     first_piece, brief, grain = 64, 0, BLOCK
-    join = staticmethod(joined)
+    join, last = staticmethod(joined), staticmethod(last_of)
 
     def __init__(self, pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float, h: float):
         require_xla()
