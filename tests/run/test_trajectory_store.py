@@ -96,8 +96,8 @@ def test_a_stored_run_interrupted_many_times_has_the_bits_of_one_in_memory(small
 @pytest.mark.parametrize(
     "method",
     [
-        Composition(DiscreteGradient(gradient="mean_value"), "suzuki4"),
         GeometricNonholonomic(),
+        Composition(DiscreteGradient(gradient="mean_value"), "suzuki4"),
         GeneratingFunction(alpha=0.3),
         ReferenceFlow(),
     ],
