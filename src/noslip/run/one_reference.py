@@ -24,6 +24,7 @@ from noslip.run.step import Carry, Interval, Row
 from noslip.system import System
 
 BLOCK = 256  # steps between restarts of the adaptive flow
+KEPT = 64  # compiled flows; the oldest goes first
 _compiled: dict[Any, Any] = {}
 
 
@@ -169,6 +170,8 @@ def _taylor_flow(system: System) -> Any:
     leaves, *rest = anatomy(system)
     key = tuple(rest)
     if key not in _compiled:
+        while len(_compiled) >= KEPT:
+            del _compiled[next(iter(_compiled))]
         pairs = vector_field(system)
         _compiled[key] = hy.taylor_adaptive(pairs, [0.0] * len(pairs), compact_mode=True, high_accuracy=True)
     solver = copy.deepcopy(_compiled[key])
