@@ -200,9 +200,10 @@ class _Quick:
         self.status = self.state + programs.tables["carry"].first_slots.interval.status
         places = self.row_slots = programs.tables["row"].first_slots
         self.energy, self.scale = places.energy, places.energy_scale
-        self.places = [(place, place + self.system.n) for place in (places.q, places.v)]
+        self.places = np.r_[places.q : places.q + self.system.n, places.v : places.v + self.system.n]
         self.conserved = conserves_energy(self.system)
-        self.looks = np.unique(np.linspace(0, rows, LOOKS).round().astype(int))
+        self.looks = np.unique(np.linspace(0, rows, LOOKS).round().astype(int))[:, None]
+        self.fixed_often = np.repeat(self.fixed, len(self.looks), axis=0)
 
     def run(
         self, plan: Prepared, q: np.ndarray, v: np.ndarray, parameters: Mapping[str, Any] | None
@@ -279,10 +280,11 @@ class _Quick:
 
     def _independent(self, fixed: np.ndarray, table: np.ndarray) -> bool:
         """Whether the one-forms are surely not nearly parallel at the rows that `parallel_along` looks at."""
-        values = np.concatenate([table[self.looks, a:b] for a, b in self.places], axis=1)
-        found = np.empty(len(values))
-        self.programs.independence_one(np.repeat(fixed, len(values), axis=0), values, found, len(values))
-        return bool(found.min() > 0)
+        values, count = table[self.looks, self.places], len(self.looks)
+        found = np.empty(count)
+        many = self.fixed_often if fixed is self.fixed else np.repeat(fixed, count, axis=0)
+        self.programs.independence_one(many, values, found, count)
+        return min(found.tolist()) > 0
 
     def _read(
         self, plan: Prepared, parameters: Mapping[str, Any] | None, memory: np.ndarray, table: np.ndarray
