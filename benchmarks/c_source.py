@@ -296,11 +296,11 @@ def time_loop(step: Program) -> str:
     source += setup
     source.append("for (i64 k = 0; k < steps; k++) {")
     source += p.lines
-    outs = [p.name(o) for o in step.outputs]
-    for k, (node, out) in enumerate(zip(own, outs[:-1], strict=True)):
+    *outs, alive = [p.name(o) for o in step.outputs[: len(own) + 1]]
+    for k, (node, out) in enumerate(zip(own, outs, strict=True)):
         source.append(f"{TYPES[step.nodes[node].kind]} new{k} = {out};")
     source += [f"x{node} = new{k};" for k, node in enumerate(own)]
-    source.append(f"if (!ANY({outs[-1]})) break;\n}}")
+    source.append(f"if (!ANY({alive})) break;\n}}")
     for k, node in enumerate(own):
         kind = step.nodes[node].kind
         value = f"FROMBOOL(x{node})" if kind == "b" else f"x{node}"

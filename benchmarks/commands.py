@@ -45,6 +45,17 @@ def measure_peers(markdown: Markdown = False, json_file: JsonFile = None) -> Non
         report(result, peers.markdown(result), json_file)
 
 
+@app.command("calls")
+def measure_calls(markdown: Markdown = False, json_file: JsonFile = None) -> None:
+    """What a call of one step costs: prepared runs, steppers, gradients, diffrax, heyoka."""
+    with one_sentence():
+        check_json(json_file)
+        from benchmarks import calls
+
+        result = calls.measure(shown(markdown))
+        report(result, calls.markdown(result), json_file)
+
+
 @app.command("researcher")
 def measure_researcher(markdown: Markdown = False, json_file: JsonFile = None) -> None:
     """One trajectory against the same scheme in NumPy and scipy.optimize."""

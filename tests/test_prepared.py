@@ -1,6 +1,9 @@
 """Runs that are prepared, taken step by step, or continued: the bits of `simulate`, without its cost."""
 
+import copy
+import pickle
 import time
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -183,6 +186,18 @@ def test_value_and_gradient_of_a_prepared_run_agree_with_differences():
     assert abs(gradient.parameters["k"] - (high - low) / 2e-6) < 1e-6
     with pytest.raises(ValueError, match="must be finite"):
         f(q + np.nan, v)
+
+
+def test_runs_can_be_copied_and_sent_elsewhere():
+    system, q, v = kepler()
+    prepared = prepare(system, SemiImplicitDLA(), step_size=0.1, steps=5)
+    plain = prepared(q, v)
+    assert pickle.loads(pickle.dumps(plain)) == plain
+    for change in (lambda run: pickle.loads(pickle.dumps(run)), copy.copy, lambda run: replace(run)):
+        unread = prepared(q, v)
+        assert np.array_equal(unread.q, plain.q)
+        assert change(unread) == plain
+    assert prepared(q, v).with_source("here", {}).info.source == "here"
 
 
 def test_a_prepared_run_can_be_traced():

@@ -39,6 +39,13 @@ def test_the_page_of_energies_shows_what_was_measured() -> None:
         assert table in page
 
 
+def test_the_page_of_prepared_runs_shows_what_was_measured() -> None:
+    from benchmarks.calls import markdown
+
+    measured = json.loads((ROOT / "docs" / "measured" / "calls_cpu.json").read_text())
+    assert markdown(measured) in (ROOT / "docs" / "how_to" / "steer_a_run.md").read_text()
+
+
 def test_the_scoreboard_shows_what_was_measured() -> None:
     from noslip.analysis.scoreboard import Score, as_markdown
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from noslip.ensembles import Ensemble, Observable, ensemble
     from noslip.errors import Damaged, Interrupted, SolveFailed
     from noslip.prepared import Prepared, Stepper, prepare
-    from noslip.resuming import resume
+    from noslip.resumed import resume
     from noslip.run.events import Event
     from noslip.saved import Rerun, rerun
     from noslip.simulate import simulate
@@ -56,7 +56,7 @@ _HOMES = {
     "errors": ("Damaged", "Interrupted", "SolveFailed"),
     "run.events": ("Event",),
     "prepared": ("Prepared", "Stepper", "prepare"),
-    "resuming": ("resume",),
+    "resumed": ("resume",),
     "saved": ("Rerun", "rerun"),
     "simulate": ("simulate",),
     "system": ("System",),

@@ -153,6 +153,8 @@ def require_plain(path: Path) -> None:
         mode = os.lstat(path).st_mode
     except FileNotFoundError:
         return
+    except OSError as error:  # a folder on the way that may not be searched
+        raise in_words(error, path) from None
     if not stat.S_ISREG(mode):
         raise ValueError(f"'{path}' must be a new or a plain file, but it is {_kind(mode)}")
 
@@ -163,6 +165,8 @@ def require_folder(path: Path, what: str) -> None:
         mode = os.lstat(path).st_mode
     except FileNotFoundError:
         return
+    except OSError as error:  # a folder on the way that may not be searched
+        raise in_words(error, path) from None
     if not stat.S_ISDIR(mode):
         raise ValueError(f"'{path}' must be a new folder or {what}, but it is {_kind(mode)}")
 

@@ -1,4 +1,4 @@
-"""Runs that are made many times, steered step by step, or continued.
+"""Runs that are made many times, or taken one step at a time.
 
 `prepare` does once what every call of `simulate` does anew: checks, the choice of a backend, compilation. A
 prepared call fills two tables of numbers and calls machine code; what it returns is a `Trajectory` whose
@@ -7,6 +7,7 @@ arrays are taken out of those tables when they are first asked for.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from noslip.engine.program import CannotTranslate
 from noslip.errors import SolveFailed, unknown_name
 from noslip.integrators.base import Integrator
 from noslip.integrators.solve import Status
@@ -36,22 +38,32 @@ from noslip.system.inputs import Held
 from noslip.system.time import visible
 from noslip.trajectory import Origin, Trajectory
 
+QUICKLY = ("t", "q", "v", "energy")
 BRIEF = 4096  # steps; longer runs can be interrupted and watch their progress, as those of `simulate`
 Loss = Callable[[Trajectory], Any]
 
 
 class _Unread(Trajectory):
-    """A trajectory that is still in the slots of native code."""
+    """A trajectory still in the slots of native code; what is asked for most is taken out by itself."""
 
-    def __init__(self, make: Callable[[], Trajectory]):
-        self.__dict__["make"] = make
+    def __init__(self, make: Callable[[], Trajectory], array: Callable[[str], np.ndarray]):
+        self.__dict__.update(make=make, array=array)
 
     def __getattr__(self, name: str) -> Any:
-        make = self.__dict__.pop("make", None)
-        if make is None:
+        if "make" not in self.__dict__:
             raise AttributeError(f"a Trajectory has no attribute '{name}'")
-        self.__dict__.update(vars(make()))
+        if name in QUICKLY:
+            self.__dict__[name] = self.__dict__["array"](name)
+        else:
+            made = vars(self.__dict__["make"]())
+            del self.__dict__["make"], self.__dict__["array"]
+            self.__dict__.update({**made, **self.__dict__})
+            object.__setattr__(self, "__class__", Trajectory)
         return getattr(self, name)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        assert self.report is not None  # read, it is a plain trajectory
+        return self.__reduce_ex__(protocol)
 
 
 @dataclass(frozen=True)
@@ -123,7 +135,7 @@ class Prepared:
             if (run := self._quick[0].run(self, q, v, parameters)) is not None:
                 return run
         run = self._carefully(q0, v0, parameters)
-        if not self._quick and run.info.backend == "native" and self.steps <= BRIEF:
+        if run.info.backend == "native":
             self._prepare_quick()
         return run
 
@@ -142,7 +154,9 @@ class Prepared:
 
     def _prepare_quick(self) -> None:
         rows = saves(0, self.steps, self.steps, self.save_every)
-        if 0 < rows < CAPACITY:
+        if self._quick or self.backend == "xla" or self.steps > BRIEF or not 0 < rows < CAPACITY:
+            return
+        with contextlib.suppress(CannotTranslate):
             self._quick.append(_Quick(pairing_of(self.system, self.integrator), self.step_size, rows))
 
     def _states(self, q0: Any, v0: Any) -> list[np.ndarray]:
@@ -191,7 +205,9 @@ class Prepared:
             q, v = self._states(q0, v0)
             system = self.system if parameters is None else self.system.with_parameters(parameters)
             with on_cpu():
-                check_run(system, self.integrator, q, v, self.t0, self.step_size, "auto")
+                if not (self._quick and self._quick[0].admits(self, q, v, parameters)):
+                    check_run(system, self.integrator, q, v, self.t0, self.step_size, "auto")
+                    self._prepare_quick()
                 (number, status), found = compiled(q, v, visible(system.parameters))
             if int(status) != Status.SOLVED:
                 raise SolveFailed(f"a step failed: {Status(int(status)).message}", None)
@@ -219,12 +235,13 @@ class _Quick:
         self.first = self.verdict - self.row
         self.table = self.verdict + 1
         self.status = self.state + programs.tables["carry"].first_slots.interval.status
-        places = programs.tables["row"].first_slots
+        places = self.row_slots = programs.tables["row"].first_slots
         self.energy, self.scale = places.energy, places.energy_scale
-        assert places.q == places.t + 1
-        self.places = [(places.t, places.q + self.system.n), (places.v, places.v + self.system.n)]
+        n = self.system.n
+        self.places = np.r_[places.t, places.q : places.q + n, places.v : places.v + n]
         self.conserved = conserves_energy(self.system)
-        self.looks = np.unique(np.linspace(0, rows, LOOKS).round().astype(int))
+        self.looks = np.unique(np.linspace(0, rows, LOOKS).round().astype(int))[:, None]
+        self.fixed_often = np.repeat(self.fixed, len(self.looks), axis=0)
 
     def run(
         self, plan: Prepared, q: np.ndarray, v: np.ndarray, parameters: Mapping[str, Any] | None
@@ -247,7 +264,31 @@ class _Quick:
             return None
         if self.system.m > 1 and not self._independent(fixed, table):
             return None
-        return _Unread(lambda: self._read(plan, parameters, memory, table))
+        return _Unread(
+            lambda: self._read(plan, parameters, memory, table), lambda name: self._array(plan, table, name)
+        )
+
+    def admits(
+        self, plan: Prepared, q: np.ndarray, v: np.ndarray, parameters: Mapping[str, Any] | None
+    ) -> bool:
+        """Whether a run from there can begin without any doubt."""
+        fixed = self.fixed if parameters is None else self._with(parameters)
+        memory, n = np.empty(self.table, np.int64), len(q)
+        numbers = memory.view(np.float64)
+        numbers[:n], numbers[n : 2 * n], numbers[2 * n] = q, v, plan.t0
+        self.start(fixed.ctypes.data, memory.ctypes.data, memory.ctypes.data + 8 * self.state, 1)
+        return bool(memory[self.verdict])
+
+    def _array(self, plan: Prepared, table: np.ndarray, name: str) -> np.ndarray:
+        """One of QUICKLY, with the bits that it has in the whole trajectory."""
+        numbers, places, n = table.view(np.float64), self.row_slots, self.system.n
+        if name == "t" and not plan.integrator.own_time:
+            return np.asarray(plan.t0) + table[:, places.step] * np.asarray(plan.step_size)
+        if name in ("t", "energy"):
+            return numbers[:, getattr(places, name)].copy()
+        if name == "q":
+            return numbers[:, places.q : places.q + n] + TURN * numbers[:, places.turns : places.turns + n]
+        return numbers[:, places.v : places.v + n].copy()
 
     def _with(self, parameters: Mapping[str, Any]) -> np.ndarray:
         fixed = self.fixed.copy()
@@ -277,10 +318,11 @@ class _Quick:
 
     def _independent(self, fixed: np.ndarray, table: np.ndarray) -> bool:
         """Whether the one-forms are surely not nearly parallel at the rows that `parallel_along` looks at."""
-        values = np.concatenate([table[self.looks, a:b] for a, b in self.places], axis=1)
-        found = np.empty(len(values))
-        self.programs.independence_one(np.repeat(fixed, len(values), axis=0), values, found, len(values))
-        return bool(found.min() > 0)
+        values, count = table[self.looks, self.places], len(self.looks)
+        found = np.empty(count)
+        many = self.fixed_often if fixed is self.fixed else np.repeat(fixed, count, axis=0)
+        self.programs.independence_one(many, values, found, count)
+        return min(found.tolist()) > 0
 
     def _read(
         self, plan: Prepared, parameters: Mapping[str, Any] | None, memory: np.ndarray, table: np.ndarray
@@ -313,30 +355,26 @@ class Stepper:
         self._runner, self._own_time, self._t0, self._h = runner, own_time, t0, h
         self._system, self._inputs = system, inputs
         self._row: Any = runner.first
-        self._seen: Any = None
         self._steps = 0
 
     def step(self, inputs: Mapping[str, float] | None = None) -> Stepper:
         """One step further, with these inputs held over it; those that are not given stay as they were. A
         step that cannot be solved raises `SolveFailed` and leaves all as it was."""
-        if inputs is not None:
-            self._inputs = {**self._inputs, **as_numbers(self._system, inputs)}
-        if self._inputs:
-            self._runner.feed(Held(dict(self._inputs)))
+        now = self._inputs if inputs is None else {**self._inputs, **as_numbers(self._system, inputs)}
+        if now:
+            self._runner.feed(Held(dict(now)))
         k = self._steps + 1
         row, _, failed = self._runner.to(k, k, 1)
         if failed:
             status = Status(int(self._runner.join([row]).interval.status[-1]))
             raise SolveFailed(f"step {k} failed: {status.message}", self)
-        self._row, self._seen, self._steps = row, None, k
+        self._row, self._steps, self._inputs = row, k, now
         return self
 
     @property
     def row(self) -> Row:
         """Everything that a saved time shows."""
-        if self._seen is None:
-            self._seen = jax.tree.map(lambda x: x[0], self._runner.join([self._row]))
-        return self._seen
+        return jax.tree.map(lambda x: x[0], self._runner.join([self._row]))
 
     @property
     def steps(self) -> int:
@@ -346,14 +384,14 @@ class Stepper:
     @property
     def t(self) -> float:
         """The time."""
-        return float(self.row.t) if self._own_time else self._t0 + self._steps * self._h
+        return self._runner.last(self._row)[0] if self._own_time else self._t0 + self._steps * self._h
 
     @property
     def q(self) -> np.ndarray:
         """The coordinates; angles are unwrapped."""
-        return np.asarray(self.row.q + TURN * self.row.turns)
+        return self._runner.last(self._row)[1]
 
     @property
     def v(self) -> np.ndarray:
         """The velocities."""
-        return np.asarray(self.row.v)
+        return self._runner.last(self._row)[2]

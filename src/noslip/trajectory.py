@@ -78,6 +78,10 @@ class Trajectory:
         """Whether every step was solved."""
         return not self.report.status.any()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickling: all but what it was made by, which holds machine code."""
+        return {**vars(self), "origin": None}
+
     def __repr__(self) -> str:
         return (
             f"Trajectory({self.info.integrator}, {len(self.t)} saved times, "

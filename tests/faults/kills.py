@@ -113,6 +113,14 @@ class Disk:
     def room(self, size: int) -> None:
         subprocess.run(["mount", "-o", f"remount,size={size}", str(self.folder)], check=True)
 
+    def fill(self) -> None:
+        """Leave no room, while others write."""
+        for _ in range(100):
+            if not subprocess.run(
+                ["mount", "-o", f"remount,size={self.used()}", str(self.folder)], capture_output=True
+            ).returncode:
+                return
+
     def used(self) -> int:
         whole = os.statvfs(self.folder)
         return (whole.f_blocks - whole.f_bfree) * whole.f_frsize
@@ -125,13 +133,17 @@ class Disk:
 
 def disturb(kind: str, steps: int, disk: Disk, ending: str, rng: np.random.Generator) -> str:
     """Start the call, end it, and say how it ended."""
-    if ending == "full disk":
-        disk.room(disk.used() + int(rng.integers(0, 150_000)))
+    begins_full = ending == "full disk" and rng.random() < 0.3
+    if begins_full:
+        disk.room(disk.used() + int(rng.integers(0, 20_000)))
     process, listen = forked(kind, steps, disk.folder / "store")
     if rng.random() < 0.9:
         os.read(listen, 1)  # else it may be ended while it begins
-    if ending != "full disk":
+    if not begins_full:
         time.sleep(rng.uniform(0.0, 0.1))
+    if ending == "full disk":
+        disk.fill()
+    else:
         os.kill(process, getattr(signal, ending))
     began, status, patience = time.monotonic(), None, 5.0
     while status is None:
@@ -200,7 +212,7 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--others", type=int, default=20)
     parser.add_argument("--steps", type=int, default=20_000_000)
-    parser.add_argument("--members-steps", type=int, default=20_000_000)
+    parser.add_argument("--members-steps", type=int, default=6_000_000)
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
     bad = 0

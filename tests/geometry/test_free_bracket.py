@@ -43,9 +43,15 @@ def uncharged():
     return dataclasses.replace(system, lagrangian=lagrangian), q, v
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("isometric", [False, True])
-@pytest.mark.parametrize("make", [frameless.bent_blade, uncharged, frameless.ball_in_quaternions])
+@pytest.mark.parametrize(
+    "make",
+    [
+        frameless.bent_blade,
+        pytest.param(uncharged, marks=pytest.mark.slow),
+        pytest.param(frameless.ball_in_quaternions, marks=pytest.mark.slow),
+    ],
+)
 def test_all_is_as_in_cfhms_bracket_with_the_frame_that_was_eliminated(make, isometric):
     system, q, v = make()
     n, there = system.n, nearby(system, q, v)

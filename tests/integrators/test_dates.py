@@ -20,6 +20,7 @@ from noslip.integrators.reduced_dla import ReducedDLA
 from noslip.integrators.reference_flow import ReferenceFlow
 from noslip.integrators.runge_kutta4 import RungeKutta4
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
+from noslip.integrators.variable_step import VariableStep
 from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic
 
 H = 0.25
@@ -45,6 +46,7 @@ OTHERS = [
     ReferenceFlow(),
     RungeKutta4(),
     SemiImplicitDLA(),
+    VariableStep(),
 ]
 CASES = METHODS + [pytest.param(method, marks=pytest.mark.slow) for method in OTHERS]
 

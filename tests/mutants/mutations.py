@@ -51,6 +51,14 @@ EQUATIONS, DATES = "integrators/test_discrete_equations.py", "integrators/test_d
 OF_METHODS = [
     _of(
         INTEGRATORS,
+        "variable_step",
+        "base=base, rho=rho + h / 2 * slope",
+        "base=base, rho=rho + h * slope",
+        "integrators/test_variable_step.py",
+        claims("VariableStep"),
+    ),
+    _of(
+        INTEGRATORS,
         "composition",
         "advance(system, state, gamma * h)",
         "advance(system, state, h)",
@@ -66,15 +74,15 @@ OF_METHODS = [
     _of(
         INTEGRATORS,
         "discrete_lagrange_dalembert",
-        "t + rho.fraction(q) * h",
-        "t + h - rho.fraction(q) * h",
+        "q, v1, h, t + rho.fraction(q) * h",
+        "q, v1, h, t + h - rho.fraction(q) * h",
         DATES,
     ),
     _of(
         INTEGRATORS,
         "discrete_lagrange_dalembert",
-        "system.mu(q, (state.v + v1) / 2)",
-        "system.mu(q + h / 2 * v1, (state.v + v1) / 2)",
+        "system.mu(q, (state.v + v1) / 2, ",
+        "system.mu(q + h / 2 * v1, (state.v + v1) / 2, ",
         EQUATIONS,
     ),
     _of(
@@ -117,8 +125,8 @@ OF_METHODS = [
     _of(
         INTEGRATORS,
         "lagrange_dalembert_chaplygin",
-        'system.mu(q, v) if self.slope == "previous"',
-        'system.mu(q1, v) if self.slope == "previous"',
+        'now.mu(q, v) if self.slope == "previous"',
+        'now.mu(q1, v) if self.slope == "previous"',
         "integrators/test_lagrange_dalembert_chaplygin.py",
         claims("LagrangeDAlembertChaplygin"),
     ),
@@ -339,14 +347,14 @@ OF_THE_GEOMETRY = [
         "embedding",
         "mixed - slope * (F1 - F0)",
         "mixed + slope * (F1 - F0)",
-        "geometry/test_embedding.py",
+        "analysis/test_embedding.py",
     ),
     _of(
         "src/noslip/analysis",
         "embedding",
         "(r_q,))[1] + mu @ r_v",
         "(r_q,))[1] - mu @ r_v",
-        "geometry/test_embedding.py",
+        "analysis/test_embedding.py",
         "errata/test_js.py",
     ),
     _of(
@@ -354,7 +362,7 @@ OF_THE_GEOMETRY = [
         "embedding",
         "eps * tau - eps, Phi)",
         "eps * tau, Phi)",
-        "geometry/test_embedding.py",
+        "analysis/test_embedding.py",
     ),
 ]
 

@@ -96,8 +96,8 @@ def test_a_stored_run_interrupted_many_times_has_the_bits_of_one_in_memory(small
 @pytest.mark.parametrize(
     "method",
     [
-        Composition(DiscreteGradient(gradient="mean_value"), "suzuki4"),
         GeometricNonholonomic(),
+        Composition(DiscreteGradient(gradient="mean_value"), "suzuki4"),
         GeneratingFunction(alpha=0.3),
         ReferenceFlow(),
     ],
@@ -114,7 +114,7 @@ def test_whatever_a_method_remembers_is_in_the_checkpoint(small, tmp_path, metho
 def test_a_method_with_its_own_time_is_stored_with_it(small, tmp_path):
     def call(**how: Any) -> Trajectory:
         state = knife_edge.typical_state()
-        return simulate(knife_edge.system(), HamiltonizedDEL(), *state, step_size=0.05, t_end=2.0, **how)
+        return simulate(knife_edge.system(), HamiltonizedDEL(), *state, step_size=0.02, t_end=1.0, **how)
 
     stored, count = in_pieces(call, tmp_path / "a.zarr")
     assert count >= 5
@@ -266,7 +266,7 @@ def test_a_failed_run_ends_as_in_memory_and_again_by_the_same_call(small, tmp_pa
     in_memory = call(throw=False)
     assert not in_memory.success
     stored, count = in_pieces(lambda **how: call(throw=False, **how), tmp_path / "a.zarr", 12)
-    assert count == 1
+    assert count >= 1
     assert_same(stored, in_memory)
     with pytest.raises(SolveFailed) as now:
         call(store=tmp_path / "a.zarr")

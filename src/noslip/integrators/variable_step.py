@@ -124,7 +124,8 @@ def _along(f: Callable[..., Array], system: System, q: Array, v: Array, t: Array
 
 
 def _time_of(system: System, q: Array, v: Array, t: Array, h: Array) -> Array:
-    """T = (|v| / |j|)^(1/2), or (|a| / |s|)^(1/2), s = dj/dt, at rest; at most 100 h."""
+    """T = (|v| / |j|)^(1/2), or (|a| / |s|)^(1/2), s = dj/dt, at rest; bounded by 10^6 h,
+    for motions that never change."""
 
     def jerk(q: Array, v: Array, t: Array) -> Array:
         return _along(system.acceleration, system, q, v, t)
@@ -134,4 +135,4 @@ def _time_of(system: System, q: Array, v: Array, t: Array, h: Array) -> Array:
     v2, a2, j2, s2 = (x @ M @ x for x in vectors)
     theta = jnp.sqrt((a2 + LEAST) / (s2 + LEAST))  # the square of a time
     rate = jnp.sqrt(jnp.sqrt((j2 + theta * s2) / (v2 + theta * a2 + LEAST)))
-    return 1 / jnp.maximum(rate, 0.01 / jnp.abs(h))
+    return 1 / jnp.maximum(rate, 1e-6 / jnp.abs(h))

@@ -46,11 +46,15 @@ def plot_order(measured: Mapping[str, MeasuredOrder]) -> Figure:
     panels = []
     for column, what in enumerate(("positions", "velocities")):
         curves = tuple(
-            Curve(f"{label}: {m.global_[column]:.2f}", m.step_sizes, m.global_errors[:, column], "marked")
+            Curve(f"{label}: {_slope(m.global_[column])}", m.step_sizes, m.global_errors[:, column], "marked")
             for label, m in measured.items()
         )
         panels.append(Panel(f"error of the {what}", "step h", "largest error", curves, "xy"))
     return draw(panels)
+
+
+def _slope(order: float) -> str:
+    return f"{order:.2f}" if np.isfinite(order) else "no slope"
 
 
 def _portrait(run: Trajectory, k: int, turning: bool) -> tuple[np.ndarray, np.ndarray]:

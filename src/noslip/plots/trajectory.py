@@ -218,7 +218,10 @@ def _finish(ax: Axes, title: str, legend: bool = False) -> None:
     ax.set_title(title, loc="left")
     ax.margins(x=0.02)
     if legend:  # beside the title, where it hides no line
-        ax.legend(frameon=False, fontsize=8, loc="lower right", bbox_to_anchor=(1, 1), ncols=6, borderpad=0)
+        ax.legend(
+            frameon=False, fontsize=8, loc="lower right", bbox_to_anchor=(1, 1), ncols=6, borderpad=0,
+            handlelength=1.0, handletextpad=0.3, columnspacing=0.6,
+        )  # fmt: skip
 
 
 def _finish_errors(ax: Axes, label: str, title: str, legend: bool = False) -> None:

@@ -11,7 +11,7 @@ from noslip.integrators.solve import Status
 from noslip.run.driving import driving_table, of_step
 from noslip.run.pairing import Pairing
 from noslip.run.runner import NOTHING, Happened, Piece
-from noslip.run.step import Carry, Row
+from noslip.run.step import TURN, Carry, Row
 from noslip.system.inputs import Drive
 
 CAPACITY = 8192  # rows that one call can save
@@ -29,7 +29,7 @@ class NativeTrajectory:
     ):
         self.programs = pairing.programs if inputs is None else pairing.driven_programs(inputs)
         self.leaves, self.events = pairing.leaves, pairing.events
-        tables = self.programs.tables
+        tables, self.n = self.programs.tables, pairing.system.n
         self.carries, self.rows = tables["carry"], tables["row"]
         self.step_size(h)
         initial = tables["initial"].pack((q, v, t, of_step(inputs, 0)), 1, 1)
@@ -52,6 +52,12 @@ class NativeTrajectory:
     def join(self, parts: list[np.ndarray]) -> Row:
         together = np.concatenate(parts, axis=1) if len(parts) > 1 else parts[0]
         return self.rows.split_bits(together.reshape(-1, self.rows.slots))
+
+    def last(self, rows: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+        numbers, places, n = rows[0, -1, :, 0].view(np.float64), self.rows.first_slots, self.n
+        turns = numbers[places.turns : places.turns + n]
+        q, v = numbers[places.q : places.q + n], numbers[places.v : places.v + n]
+        return float(numbers[places.t]), q + TURN * turns, v.copy()
 
     def to(self, stop: int, last: int, every: int) -> Piece[np.ndarray]:
         first = self.reached

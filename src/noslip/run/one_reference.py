@@ -20,12 +20,13 @@ from noslip.numerics.pytrees import anatomy, replaced
 from noslip.run import step as steps
 from noslip.run.driving import fed, of_step
 from noslip.run.pairing import Pairing
-from noslip.run.runner import NOTHING, Happened, Piece, joined
+from noslip.run.runner import NOTHING, Happened, Piece, joined, last_of
 from noslip.run.step import Carry, Interval, Row
 from noslip.system import System
 from noslip.system.inputs import Drive, Held
 
 BLOCK = 256  # steps between restarts of the adaptive flow
+KEPT = 64  # compiled flows; the oldest goes first
 _compiled: dict[Any, Any] = {}
 
 
@@ -33,7 +34,7 @@ class ReferenceTrajectory:
     """The interface of the compiled loop, on top of an adaptive flow that lands on every saved time."""
 
     first_piece, brief, grain = 64, 0, BLOCK
-    join = staticmethod(joined)
+    join, last = staticmethod(joined), staticmethod(last_of)
 
     def __init__(
         self, pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float, h: float, inputs: Drive = None
@@ -215,6 +216,8 @@ def _taylor_flow(system: System) -> Any:
 
     key = anatomy(system)[1:]
     if key not in _compiled:
+        while len(_compiled) >= KEPT:
+            del _compiled[next(iter(_compiled))]
         pairs = vector_field(system)
         _compiled[key] = hy.taylor_adaptive(pairs, [0.0] * len(pairs), compact_mode=True, high_accuracy=True)
     solver = copy.deepcopy(_compiled[key])

@@ -17,7 +17,7 @@ from noslip.run.aside import row_aside
 from noslip.run.driving import fed, of_step
 from noslip.run.events import Events, first_of_run, step_watching
 from noslip.run.pairing import Pairing
-from noslip.run.runner import NOTHING, Happened, Piece, joined
+from noslip.run.runner import NOTHING, Happened, Piece, joined, last_of
 from noslip.run.step import Carry, Row, row_of, save, step, strong
 from noslip.system import System
 from noslip.system.inputs import Drive
@@ -98,7 +98,7 @@ class XlaTrajectory:
 
     backend = "xla"
     first_piece, brief, grain = 64, 0, 1
-    join = staticmethod(joined)
+    join, last = staticmethod(joined), staticmethod(last_of)
 
     def __init__(
         self, pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float, h: float, inputs: Drive = None

@@ -29,16 +29,16 @@ class WatchingReference(ReferenceTrajectory):
     ):
         assert inputs is None, "simulate refuses arrays of inputs here"
         super().__init__(pairing, q, v, t, h)
-        self.events, self.last = pairing.events, NOTHING
+        self.events, self.told = pairing.events, NOTHING
         self.values = self._values(self.q + steps.TURN * self.turns, self.v, t)
 
     def happened(self) -> Happened:
-        return self.last
+        return self.told
 
     def to(self, stop: int, last: int, every: int) -> Piece[Row]:
         parts: list[Row] = [self._rows([], np.empty((0, self.system.n)), np.empty((0, self.system.n)))]
-        failed, self.last = False, NOTHING
-        while self.step < stop and not failed and not len(self.last.which):
+        failed, self.told = False, NOTHING
+        while self.step < stop and not failed and not len(self.told.which):
             rows, failed = self._watched(min((self.step // BLOCK + 1) * BLOCK, last), last, every)
             parts.append(rows)
         return Piece(joined(parts), self.step, failed)
@@ -63,7 +63,7 @@ class WatchingReference(ReferenceTrajectory):
             outcome = self._step(states[k], times[k], times[k + 1], f[k], f[k + 1], offset, found)
             if outcome is not None:
                 return self._cut(int(marks[k]), states[: k + 1], outcome, found, last, every)
-        self.last = _told(found, -1, n)
+        self.told = _told(found, -1, n)
         failed = reached < len(marks) - 1
         self.values = f[-1]
         return self._commit(marks[: len(states)], states, last, every, failed), failed
@@ -141,7 +141,7 @@ class WatchingReference(ReferenceTrajectory):
         self.q, self.turns = self._wrap(x[:n], self.turns)
         self.v = x[n:]
         self.values = self._values(self.q + steps.TURN * self.turns, self.v, time)
-        self.last = _told(found, which, n)
+        self.told = _told(found, which, n)
         return joined(rows), False
 
     def _commit(self, marks: np.ndarray, states: np.ndarray, last: int, every: int, failed: bool) -> Row:

@@ -12,7 +12,7 @@ import numpy as np
 
 from noslip.run.events import Watch
 from noslip.run.member import MemberRow, MemberState
-from noslip.run.step import Carry, Row
+from noslip.run.step import TURN, Carry, Row
 from noslip.system.inputs import Drive
 
 Rows = TypeVar("Rows")  # saved rows as a backend keeps them until they are joined
@@ -73,6 +73,9 @@ class TrajectoryRunner(Protocol[Rows]):
     def join(self, parts: list[Rows]) -> Row:
         """The rows of several calls as arrays, time first."""
 
+    def last(self, rows: Rows) -> tuple[float, np.ndarray, np.ndarray]:
+        """t, q with angles unwrapped, and v of the last of these rows."""
+
     def step_size(self, h: float) -> None:
         """Go on with another step, say backwards."""
 
@@ -103,6 +106,11 @@ class MembersRunner(Protocol):
 
     def resume(self, full: MemberState, reached: int) -> None:
         """Go on from what `final` gave at step `reached`."""
+
+
+def last_of(rows: Row) -> tuple[float, np.ndarray, np.ndarray]:
+    """Of rows that are arrays already."""
+    return float(rows.t[-1]), np.asarray(rows.q[-1] + TURN * rows.turns[-1]), np.asarray(rows.v[-1])
 
 
 def joined(parts: list[Row]) -> Row:

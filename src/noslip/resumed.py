@@ -1,4 +1,4 @@
-"""A run that goes on where it had ended."""
+"""A run that goes on where it ended."""
 
 from __future__ import annotations
 
