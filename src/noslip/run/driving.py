@@ -12,7 +12,7 @@ from noslip.system.inputs import Drive
 
 def of_step(table: Drive, k: Any) -> Drive:
     """The inputs of step k; the steps are the last axis."""
-    return jax.tree.map(lambda x: x[..., k], table)
+    return None if table is None else jax.tree.map(lambda x: x[..., k], table)
 
 
 def fed(table: Drive, k: int, drive: Drive) -> Drive:

@@ -223,11 +223,12 @@ def parallel_along(
     if system.m < 2 or system.orthogonal:
         return False
     rows = np.unique(np.linspace(0, len(q) - 1, looks).round().astype(int))
-    found = evaluate_anyhow(_one_forms, None, system, q[rows], v[rows], t[rows])
+    when = (t[rows],) if system.clocked else ()
+    found = evaluate_anyhow(_one_forms, None, system, q[rows], v[rows], *when)
     return any(nearly_parallel(mu) for mu in found)
 
 
-def _one_forms(_: None, system: System, q: Array, v: Array, t: Array) -> Array:
+def _one_forms(_: None, system: System, q: Array, v: Array, t: Array | None = None) -> Array:
     return system.mu(q, v, t)
 
 
