@@ -66,6 +66,7 @@ METHODS = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("method", METHODS, ids=str)
 def test_an_event_is_located_and_its_state_has_what_the_method_keeps(method):
     system, q, v = two_forms()
@@ -90,6 +91,7 @@ def test_an_event_is_located_and_its_state_has_what_the_method_keeps(method):
         assert np.array_equal(run.multipliers, plain.multipliers)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "method", [ReferenceFlow(), EnergyCollocation(6), Composition(SemiImplicitDLA(), "kahan_li8")], ids=str
 )

@@ -46,6 +46,7 @@ def slopes(errors):
     return np.log2(np.asarray(errors)[:-1] / np.asarray(errors)[1:])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["sleigh", "disk", "turntable", "spring"])
 def test_between_exact_rows_positions_have_order_6_and_velocities_order_5_on_the_constraint(name):
     system, q, v = OF_EVERY_KIND[name]()
@@ -134,6 +135,7 @@ def test_rows_at_given_times_have_the_order_and_the_promises_of_the_method(metho
     assert run.info.multiplier_source == "node"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("backend", ["native", "xla"])
 @pytest.mark.parametrize(
     "method", [SemiImplicitDLA(), DiscreteGradient(), DiscreteLagrangeDAlembert()], ids=str
@@ -155,6 +157,7 @@ def test_the_motion_is_seen_at_given_times_far_from_the_start_of_its_blocks():
     assert np.max(np.abs(run.q - fine.q[[10, 5118, 5120, 6280]])) < 1e-13
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("method", [SemiImplicitDLA(), ReducedDLA(), GeometricNonholonomic()], ids=str)
 def test_native_and_xla_agree_between_the_steps(method):
     system, q, v = OF_EVERY_KIND["particle"]()

@@ -58,6 +58,7 @@ def _in_a_fork(what: Any) -> tuple[int, str]:
     return os.waitstatus_to_exitcode(found[1]), said
 
 
+@pytest.mark.slow
 @POSIX
 @pytest.mark.native
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning", "ignore:.*fork:RuntimeWarning")

@@ -213,6 +213,7 @@ def test_files_of_a_study(tmp_path: Path) -> None:
     assert (tmp_path / "new" / "lms_energy.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_the_command_lists_runs_and_refuses(tmp_path: Path) -> None:
     def told(*words: str) -> tuple[int, str]:
         result = CliRunner().invoke(app, ["study", *words])

@@ -195,8 +195,6 @@ def make_symbols(coordinates: Any, constants: Any) -> tuple[Symbols, dict[str, A
     times = {x.args[0] for x in functions}
     if len(times) != 1:
         raise ValueError(f"`coordinates` must be functions of one time, but {_listed(times)} were found")
-    if not isinstance(constants, Mapping):
-        raise TypeError(f"`constants` must be a dict of symbols and numbers, but {constants!r} was provided")
     for key in constants:
         if not isinstance(key, sp.Symbol):
             raise TypeError(

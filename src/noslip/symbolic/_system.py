@@ -46,6 +46,9 @@ def system(
     what they mean in `System`, as expressions.
     Constraints that are holonomic in disguise are accepted with a warning; see `integrability()`.
     """
+    for name, values in (("constants", constants), ("inputs", inputs or {})):
+        if not isinstance(values, Mapping):
+            raise TypeError(f"`{name}` must be a dict of symbols and numbers, but {values!r} was provided")
     given = dict(inputs or {})
     symbols, parameters = make_symbols(coordinates, {**constants, **given})
     model = _read(symbols, lagrangian, nonholonomic_constraints, force)
