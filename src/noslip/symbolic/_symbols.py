@@ -7,7 +7,7 @@ constant, multiplier, coordinate, velocity, acceleration.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
