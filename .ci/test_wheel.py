@@ -118,7 +118,7 @@ def test_the_other_examples_of_the_readme_run(number: int, programs: Path, tmp_p
          "pictures need matplotlib, which is not installed; install noslip with its extra: noslip[plots]"),
         (("ensemble", "gearbox", "-i", "RungeKutta4", "--step-size", "0.1", "--steps", "9", "--members", "3",
           "--vary", "epsilon=0:0.3", "-o", "a.zarr"),
-         "an ensemble on disk needs the package zarr, but it is not installed; pip install noslip[store]"),
+         "a run on disk needs the package zarr, but it is not installed; pip install noslip[store]"),
         (("bench", "peers"), "'peers' needs a checkout of the repository; installed are engine, energy, "
          "programs, ensembles, variance"),
     ],

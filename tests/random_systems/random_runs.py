@@ -67,15 +67,19 @@ class Case:
 
 
 def state_error(case: Case, run: Trajectory) -> float:
-    """Of (q, v) at the end, relative to the size of the state."""
-    truth = case.path.sol(run.t[-1]) if case.method.own_time else case.path.y[:, -1]
-    return float(np.linalg.norm(np.concatenate([run.q[-1], run.v[-1]]) - truth) / (1 + np.linalg.norm(truth)))
+    """Of (q, v) at the end, relative to the size of the state. A method that makes its own time is judged at
+    its last row of which the path knows."""
+    row = int(np.searchsorted(run.t, case.path.t[-1], side="right")) - 1 if case.method.own_time else -1
+    truth = case.path.sol(run.t[row]) if case.method.own_time else case.path.y[:, -1]
+    found = np.concatenate([run.q[row], run.v[row]])
+    return float(np.linalg.norm(found - truth) / (1 + np.linalg.norm(truth)))
 
 
 def multiplier_error(case: Case, run: Trajectory) -> float:
     """The largest of some rows, the first among them, compared with the motion at the time given for each."""
     n, worst = case.shape.n, 0.0
-    times, values = run.multiplier_t[1:], run.multipliers[1:]
+    known = run.multiplier_t[1:] <= case.path.t[-1]
+    times, values = run.multiplier_t[1:][known], run.multipliers[1:][known]
     rows = np.unique(np.linspace(0, len(times) - 1, ROWS).astype(int))
     for t, lam in zip(times[rows], values[rows], strict=True):
         z = case.path.sol(t)
