@@ -103,7 +103,7 @@ def prepare(
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """See `prepare`. A call returns what `simulate` returns, with the same bits.
+    """See `prepare`. A call returns what `simulate` returns, with the same bits of q, v and multipliers.
 
     The first call checks everything that `simulate` checks; later ones that the state is finite and its
     velocity admissible, that every step was solved and all rows are finite and of their energy.

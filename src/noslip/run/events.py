@@ -3,7 +3,7 @@
 A sign change between the ends of a step is an event within it. It is located by shortened steps of the same
 method from the start of the step, so that its state has what the method keeps. A terminal event ends the
 run there. One with a `reset` changes the state: the rest of the step is taken from there, so that later steps
-end where they would have. All others leave the run as it is, to the last bit.
+end where they would have. All others leave the run as it is, but for roundings.
 
     carry, ok = step_watching(...)      a step; `carry.watch` holds what has happened in it
 """
