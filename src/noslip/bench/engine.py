@@ -216,7 +216,8 @@ def on_gpu() -> Iterator[Row]:
         taken = {"gpu kernel": steps, "gpu jax.vmap": 10}
         per_step = {by: value / taken[by] / GPU_MEMBERS for by, value in seconds.items()}
         for row in _rows("ensemble, GPU", name, method, per_step, work):
-            yield row | {"steps per second": 1e9 / row["ns"]}
+            words = ", no frame" if getattr(method, "frame", None) == "none" else ""
+            yield row | {"method": row["method"] + words, "steps per second": 1e9 / row["ns"]}
 
 
 def _same_bits(kernel: GpuMembers, lanes: NativeMembers, steps: int) -> int:
