@@ -1,5 +1,7 @@
 """Every saved row is looked at, whoever made it: what is not finite, or has left its scale, is a failure."""
 
+from dataclasses import dataclass
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,6 +14,7 @@ from noslip.integrators.lobatto_spark import LobattoSpark
 from noslip.integrators.runge_kutta4 import RungeKutta4
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
 from noslip.integrators.solve import Status
+from noslip.numerics.pytrees import replaced
 from noslip.systems import gearbox
 
 XYZ = ("x", "y", "z")
@@ -138,3 +141,29 @@ def test_the_growth_of_cfhm_figure_4_runs_to_its_end():
     )
     assert run.success
     assert run.energy[-1] > 1e5 * run.energy[0]
+
+
+@dataclass(frozen=True)
+class Careless(RungeKutta4):
+    """Says of every step that it was solved, as a method of a user may."""
+
+    def advance(self, system, state, h):
+        state, record = super().advance(system, state, h)
+        return state, replaced(record, status=jnp.zeros_like(record.status))
+
+
+@pytest.mark.parametrize("backend", ["native", "xla"])
+def test_a_step_that_leaves_the_finite_numbers_is_told_though_no_row_is_saved_there(backend):
+    """In one coordinate alone, whose force is lost at t = 0.25, within the third step."""
+    system = System(
+        lambda q, v, p: 0.5 * jnp.dot(v, v),
+        force=lambda q, v, t, p: jnp.array([0.0, jnp.where(t > 0.25, jnp.nan, 1.0)]),
+        coordinates=("x", "y"),
+    )
+    run = simulate(
+        system, Careless(), [0.0, 0.0], [1.0, 0.0], step_size=0.1, steps=30, save_every=10,
+        backend=backend, throw=False,
+    )  # fmt: skip
+    assert not run.success
+    assert int(np.max(run.report.failed_step)) == 3
+    assert np.isfinite(run.q).all()
