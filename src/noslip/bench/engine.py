@@ -181,13 +181,13 @@ def on_gpu() -> Iterator[Row]:
     """2^20 members in kernels, and by jax.vmap where JAX sees the GPU; their bits beside native code's."""
     if not cuda.count():
         return
-    for module, name, method in (
-        (gearbox, "gearbox", DiscreteGradient()),
-        (gearbox, "gearbox", DiscreteGradient(frame="none")),
-        (gearbox, "gearbox", EnergyCollocation(3)),
-        (quartic, "quartic", DiscreteGradient()),
-        (quartic, "quartic", DiscreteGradient(frame="none")),
-        (quartic, "quartic", SemiImplicitDLA()),
+    for module, name, method, words in (
+        (gearbox, "gearbox", DiscreteGradient(), ""),
+        (gearbox, "gearbox", DiscreteGradient(frame="none"), ", no frame"),
+        (gearbox, "gearbox", EnergyCollocation(3), ""),
+        (quartic, "quartic", DiscreteGradient(), ""),
+        (quartic, "quartic", DiscreteGradient(frame="none"), ", no frame"),
+        (quartic, "quartic", SemiImplicitDLA(), ""),
     ):
         steps, member = 200, Member(method, ())
         inputs = members(module, STEP[name], GPU_MEMBERS)
@@ -216,7 +216,6 @@ def on_gpu() -> Iterator[Row]:
         taken = {"gpu kernel": steps, "gpu jax.vmap": 10}
         per_step = {by: value / taken[by] / GPU_MEMBERS for by, value in seconds.items()}
         for row in _rows("ensemble, GPU", name, method, per_step, work):
-            words = ", no frame" if getattr(method, "frame", None) == "none" else ""
             yield row | {"method": row["method"] + words, "steps per second": 1e9 / row["ns"]}
 
 
