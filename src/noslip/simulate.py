@@ -123,8 +123,8 @@ def simulate(
         pairing = check_run(system, integrator, q, v, t, h, backend).watching(watched)
         stable = pairing.where_forms_are_parallel if parallel_at(pairing, q, v, t) else pairing
         if store is not None:
-            if watched or times is not None:
-                raise ValueError("`store` keeps every `save_every`-th row; leave `save_at` and `events` out")
+            if times is not None:
+                raise ValueError("`store` keeps every `save_every`-th row; leave `save_at` out")
             return _in_store(
                 pairing, stable, q, v, t, h, steps, every, backend, progress, throw, store, given
             )
@@ -152,7 +152,7 @@ def simulate(
         run = as_trajectory(pairing, rows, q, v, info, np, Origin(stable, runner), happened, given.values)
         if interrupted:
             done = int(rows.step[-1])
-            message = f"interrupted after step {done} of {steps}; `trajectory` holds them"
+            message = f"interrupted after step {_part(done, steps)}; `trajectory` holds them"
             raise stopped(interrupted, message, run)
         if throw and not run.success:
             raise SolveFailed(failure(run, broken or integrator.failure_detail(system, run)), run)
@@ -183,12 +183,14 @@ def _in_store(
 
     system = pairing.system
     info = run_info(pairing, t, h, steps, every, runner(False).backend, **given.record)
+    info = replace(info, events=tuple(name for name, _ in pairing.events))
     task = Task(
         system,
         stable.system,
         runner,
-        lambda rows: as_trajectory(pairing, rows, q, v, info, np, inputs=given.values).columns(),
+        lambda rows, info: as_trajectory(pairing, rows, q, v, info, np, inputs=given.values).columns(),
         info,
+        pairing.events,
         steps,
         every,
         conserves_energy(system),
@@ -196,12 +198,18 @@ def _in_store(
     cause = run_to_store(task, store, progress)
     found, run = read_rows(store), Trajectory.open(store)
     if cause:
-        message = f"interrupted after step {found.reached} of {steps}; the same call goes on from '{store}'"
+        message = (
+            f"interrupted after step {_part(found.reached, steps)}; the same call goes on from '{store}'"
+        )
         raise stopped(cause, message, run)
     if throw and not run.success:
         broken = f": {found.ended}" if found.ended else ""
         raise SolveFailed(failure(run, broken or pairing.integrator.failure_detail(system, run)), run)
     return run
+
+
+def _part(done: int, steps: int) -> str:
+    return f"{done}" if steps == NEVER else f"{done} of {steps}"
 
 
 def _steps_until(

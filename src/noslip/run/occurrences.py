@@ -29,6 +29,12 @@ class Occurrences:
     def __len__(self) -> int:
         return len(self.t)
 
+    def columns(self, name: str) -> dict[str, tuple[tuple[str, ...], Any]]:
+        """Those of the event of this name as they are called in a dataset, with their dimensions."""
+        dim = f"event_{name}"
+        states = {f"{dim}_q": ((dim, "coordinate"), self.q), f"{dim}_v": ((dim, "coordinate"), self.v)}
+        return {f"{dim}_t": ((dim,), self.t), **states}
+
     def then(self, later: Occurrences) -> Occurrences:
         """Both, in order."""
         return Occurrences(
@@ -50,6 +56,10 @@ class Log:
             self.found.append(happened)
         self.stopped = happened.stopped
         return self.stopped >= 0
+
+    def forget(self) -> None:
+        """What has been written elsewhere."""
+        self.found = []
 
     @property
     def stopped_by(self) -> str:

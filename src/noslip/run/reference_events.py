@@ -11,12 +11,13 @@ from scipy.optimize import brentq
 
 from noslip.engine.backends.numpy_rows import evaluate_anyhow
 from noslip.integrators.solve import Status
+from noslip.numerics.pytrees import replaced
 from noslip.run import step as steps
 from noslip.run.events import LOCATED, SLOTS, TINY, Events, crosses
 from noslip.run.one_reference import BLOCK, ReferenceTrajectory
 from noslip.run.pairing import Pairing
 from noslip.run.runner import NOTHING, Happened, Piece, joined
-from noslip.run.step import Row
+from noslip.run.step import Carry, Row
 from noslip.system import System
 from noslip.system.inputs import Drive
 
@@ -34,6 +35,13 @@ class WatchingReference(ReferenceTrajectory):
 
     def happened(self) -> Happened:
         return self.told
+
+    def snapshot(self) -> Carry:
+        return replaced(super().snapshot(), watch=self.values)
+
+    def restore(self, carry: Carry) -> None:
+        super().restore(carry)
+        self.values = np.asarray(carry.watch)
 
     def to(self, stop: int, last: int, every: int) -> Piece[Row]:
         parts: list[Row] = [self._rows([], np.empty((0, self.system.n)), np.empty((0, self.system.n)))]
