@@ -309,7 +309,7 @@ def test_events_are_saved_with_the_run(tmp_path):
         ({"events": {"a": height}, "steps": 3}, TypeError, "map names to Events"),
         ({"events": [FLOOR], "steps": 3}, TypeError, "must be a mapping"),
         ({"events": {"a": Event(lambda q, v, p: q)}, "steps": 3}, ValueError, "must be a number"),
-        ({"events": {"a": FLOOR}, "save_at": [0.1]}, ValueError, "cannot both"),
+        ({"events": {"a": FLOOR}, "save_at": [0.1], "store": "a.zarr"}, ValueError, "leave `save_at` out"),
         (
             {"events": {"a": Event(height, reset=lambda q, v, p: (q, 1.0))}, "steps": 3},
             ValueError,
@@ -329,3 +329,12 @@ def test_an_event_says_what_it_must_be():
         Event(height, terminal=True, reset=bounce)
     with pytest.raises(TypeError, match="must have a function"):
         Event("height")
+
+
+def test_members_with_events_run_on_the_cpu_and_say_so_where_there_is_a_gpu(monkeypatch):
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    how = {"step_size": 0.03, "max_steps": 40, "events": {"floor": FLOOR}}
+    with pytest.warns(UserWarning, match="native code runs this ensemble instead"):
+        many = ensemble(BALL, SemiImplicitDLA(), [[0.0, 1.0], [0.0, 0.7]], [0.3, 0.0], **how)
+    assert many.backend == "native"
+    assert many.stopped_by.tolist() == ["floor", "floor"]

@@ -98,7 +98,7 @@ def with_knots(
         if event.reset is None or not len(there):
             continue
         states = (jnp.asarray(x) for x in (there.q, there.v, there.t))
-        new = jax.vmap(partial(_after, event.reset, system))(*states)
+        new = jax.vmap(partial(after_reset, event.reset, system))(*states)
         for part, values in zip(rows, zip((there.q, there.v), new, strict=True), strict=True):
             part += [np.asarray(x) for x in values]
         times += [there.t, there.t]
@@ -108,6 +108,7 @@ def with_knots(
     return np.concatenate(times)[order], all_q, all_v
 
 
-def _after(reset: Any, system: System, q: Any, v: Any, t: Any) -> Any:
+def after_reset(reset: Any, system: System, q: Any, v: Any, t: Any) -> Any:
+    """The (q, v) with which a run goes on."""
     q, v = reset(q, v, system.at(t).parameters)
     return q, system.project_velocity(q, v, t)
