@@ -102,6 +102,9 @@ class Trajectory:
             ("constraint residual", f"{residual:.1e} at most"),
             ("solves", str(self.report)),
         ]
+        counts = ", ".join(f"{name}: {len(there)}" for name, there in self.events.items())
+        rows += [("events", counts)] if counts else []
+        rows += [("ended by", self.stopped_by)] if self.stopped_by else []
         return html_table("Trajectory", rows)
 
     def __eq__(self, other: object) -> bool:
