@@ -12,6 +12,7 @@ from noslip.integrators import (
     DiscreteLagrangeDAlembert,
     EnergyCollocation,
     ReferenceFlow,
+    RungeKutta4,
     SemiImplicitDLA,
     VariableStep,
 )
@@ -224,11 +225,48 @@ def test_a_stepper_takes_inputs_step_by_step(method, backend):
 
 
 @pytest.mark.parametrize("between", ["hold", "linear"])
-def test_a_prepared_run_takes_inputs(between):
+def test_a_prepared_run_takes_inputs(between, monkeypatch):
     prepared = prepare(*START[:2], step_size=H, steps=STEPS, inputs_between=between)
-    for inputs in (None, WAYS[between], None):
-        plain = simulate(*START, inputs=inputs, inputs_between=between, step_size=H, steps=STEPS)
-        assert_same(prepared(driven.Q0, driven.V0, inputs=inputs), plain)
+    how = {"inputs_between": between, "step_size": H, "steps": STEPS}
+    both, one = WAYS[between], {"right": WAYS[between]["right"]}
+    lists = {name: x.tolist() for name, x in both.items()}
+    calls = [
+        (None, None), (both, None), (one, {"m": 1.4}), ({**both, "left": -both["left"]}, {"m": 1.1}),
+        (lists, None), (one, None), (None, {"m": 1.2}),
+    ]  # fmt: skip
+    plain = [simulate(*START, inputs=inputs, parameters=p, **how) for inputs, p in calls]
+    for again in range(2):
+        for (inputs, p), expected in zip(calls, plain, strict=True):
+            assert prepared(driven.Q0, driven.V0, p, inputs) == expected
+        if not again:  # from now on nothing but machine code
+            monkeypatch.setattr("noslip.prepared.simulate", None)
+    run = prepared(driven.Q0, driven.V0, inputs=both)
+    more = {name: x[-1:] if between == "hold" else x[-1:].repeat(2) for name, x in both.items()}
+    longer = {name: np.append(x, x[-1]) for name, x in both.items()}
+    whole = simulate(*START, inputs=longer, inputs_between=between, step_size=H, steps=STEPS + 1)
+    assert resume(run, steps=1, inputs=more) == whole
+    bad = {**both, "left": np.where(np.arange(len(both["left"])) == 3, np.nan, both["left"])}
+    with pytest.raises(ValueError, match=r"`inputs\['left'\]` must be finite"):
+        prepared(driven.Q0, driven.V0, inputs=bad)
+    with pytest.raises(ValueError, match=r"`inputs\['left'\]` must have shape"):
+        prepared(driven.Q0, driven.V0, inputs={**both, "left": both["left"][1:]})
+
+
+@pytest.mark.slow
+def test_value_and_gradient_of_a_prepared_run_go_through_its_inputs():
+    prepared = prepare(driven.ROBOT, RungeKutta4(), step_size=H, steps=STEPS)
+    f = prepared.value_and_gradient(lambda run: run.q[-1, 0] ** 2 + run.q[-1, 1])
+    value, gradient = f(driven.Q0, driven.V0, {"m": 1.2}, TORQUES)
+    end = prepared(driven.Q0, driven.V0, {"m": 1.2}, TORQUES).q[-1]
+    assert abs(value - (end[0] ** 2 + end[1])) < 1e-13
+    for name, k in (("left", 0), ("right", 7), ("left", 11)):
+        d = 1e-5 * (np.arange(STEPS) == k)
+        high, low = (
+            f(driven.Q0, driven.V0, {"m": 1.2}, {**TORQUES, name: TORQUES[name] + x})[0] for x in (d, -d)
+        )
+        assert abs(gradient.inputs[name][k] - (high - low) / 2e-5) < 1e-9
+    high, low = (f(driven.Q0, driven.V0, {"m": 1.2 + x}, TORQUES)[0] for x in (1e-5, -1e-5))
+    assert abs(gradient.parameters["m"] - (high - low) / 2e-5) < 1e-9
 
 
 def test_a_prepared_run_of_a_moving_system_is_that_of_simulate():

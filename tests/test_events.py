@@ -308,8 +308,9 @@ def test_events_are_saved_with_the_run(tmp_path):
         ({"events": {"a": FLOOR}, "steps": 3, "max_steps": 3}, ValueError, "max_steps"),
         ({"events": {"a": height}, "steps": 3}, TypeError, "map names to Events"),
         ({"events": [FLOOR], "steps": 3}, TypeError, "must be a mapping"),
+        ({"events": {"a/b": FLOOR}}, ValueError, "without '/'"),
         ({"events": {"a": Event(lambda q, v, p: q)}, "steps": 3}, ValueError, "must be a number"),
-        ({"events": {"a": FLOOR}, "save_at": [0.1]}, ValueError, "cannot both"),
+        ({"events": {"a": FLOOR}, "save_at": [0.1], "store": "a.zarr"}, ValueError, "leave `save_at` out"),
         (
             {"events": {"a": Event(height, reset=lambda q, v, p: (q, 1.0))}, "steps": 3},
             ValueError,
@@ -329,3 +330,62 @@ def test_an_event_says_what_it_must_be():
         Event(height, terminal=True, reset=bounce)
     with pytest.raises(TypeError, match="must have a function"):
         Event("height")
+
+
+def test_members_with_events_run_on_the_cpu_and_say_so_where_there_is_a_gpu(monkeypatch):
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    how = {"step_size": 0.03, "max_steps": 40, "events": {"floor": FLOOR}}
+    with pytest.warns(UserWarning, match="native code runs this ensemble instead"):
+        many = ensemble(BALL, SemiImplicitDLA(), [[0.0, 1.0], [0.0, 0.7]], [0.3, 0.0], **how)
+    assert many.backend == "native"
+    assert many.stopped_by.tolist() == ["floor", "floor"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", [RungeKutta4(), SemiImplicitDLA()], ids=str)
+def test_gradients_by_parameters_and_inputs_go_through_events_and_resets(method):
+    """A sled with a varying mass, that is pushed, jumps back from one wall and ends at another line."""
+    sled = System(
+        lambda q, v, p: 0.5 * (1 + p["k"] * jnp.cos(q[0])) * jnp.dot(v, v) - 0.3 * jnp.sin(q[1]),
+        one_forms=lambda q, p: jnp.array([[-jnp.sin(q[0]), jnp.cos(q[0])]]),
+        coordinates=("x", "y"),
+        parameters={"k": 0.2},
+        force=lambda q, v, t, p: p["push"] * jnp.array([1.0, 0.0]),
+        inputs={"push": 0.0},
+    )
+    events = {
+        "wall": Event(lambda q, v, p: q[0] - 0.25 - p["k"] / 10, reset=lambda q, v, p: (q, -0.7 * v)),
+        "line": Event(lambda q, v, p: q[0] - 0.1, direction=-1, terminal=True),
+    }
+
+    def ends(x):
+        run = simulate(
+            sled, method, jnp.array([0.0, 0.1]), jnp.array([1.0, 0.0]), step_size=0.1, steps=7,
+            parameters={"k": x[0]}, inputs={"push": x[1:]}, events=events,
+        )  # fmt: skip
+        there = [run.events[name].t for name in events]
+        return jnp.concatenate([run.q[-1], run.v[-1], *there])
+
+    x = jnp.array([0.3, *np.linspace(0.5, -0.4, 7)])
+    slopes, found = jax.jacrev(ends)(x), ends(x)
+    assert np.all(np.isfinite(found))
+    for k in (0, 1, 3, 5):
+        e = 1e-5 * (np.arange(8) == k)
+        difference = (ends(x + e) - ends(x - e)) / 2e-5
+        assert np.max(np.abs(slopes[:, k] - difference)) < 1e-7 * max(1.0, np.max(np.abs(difference)))
+    assert np.max(np.abs(slopes[:, 3])) > 1e-3
+
+
+@pytest.mark.slow
+def test_a_million_members_with_a_terminal_event():
+    rng = np.random.default_rng(5)
+    q = np.stack([np.zeros(10**6), rng.uniform(0.1, 1.5, 10**6)], axis=1)
+    v = rng.uniform(-1, 1, (10**6, 2))
+    many = ensemble(
+        BALL, RungeKutta4(), q, v, step_size=0.02, max_steps=60, events={"floor": FLOOR}, save_every=60
+    )
+    exact = (v[:, 1] + np.sqrt(v[:, 1] ** 2 + 2 * G * q[:, 1])) / G
+    assert np.all(many.stopped_by == "floor")
+    assert np.max(np.abs(many.events["floor"].t - exact)) < 1e-12
+    assert np.max(np.abs(many.q[:, -1, 1])) <= 1e-12
+    assert np.array_equal(many.q[:, -1], many.events["floor"].q)

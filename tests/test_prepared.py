@@ -3,6 +3,7 @@
 import copy
 import pickle
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import jax
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 from models import OF_EVERY_KIND, kepler, two_forms
-from noslip import SolveFailed, System, load, prepare, resume, simulate
+from noslip import Event, SolveFailed, System, ensemble, load, prepare, resume, simulate
 from noslip.integrators import (
     DiscreteGradient,
     DiscreteLagrangeDAlembert,
@@ -54,6 +55,17 @@ def test_parameters_of_a_call_are_those_of_simulate():
         prepared(q, v, parameters={"l": 1.0})
     with pytest.raises(ValueError, match="must be finite"):
         prepared(q, v, parameters={"k": np.nan})
+
+
+def test_threads_that_share_a_prepared_run_do_not_meet():
+    system, q, v = (np.asarray(x) if k else x for k, x in enumerate(kepler()))
+    prepared = prepare(system, RungeKutta4(), step_size=0.01, steps=300)
+    starts = [q + np.array([0.05 * k, 0.0]) for k in range(8)]
+    expected = [prepared(start, v).q.tobytes() for start in starts]
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(10):
+            found = list(pool.map(lambda start: prepared(start, v).q.tobytes(), starts))
+            assert found == expected
 
 
 def test_a_prepared_call_costs_a_fraction_of_a_plain_one():
@@ -215,3 +227,22 @@ def test_notebooks_show_runs_systems_and_reports():
         page = shown._repr_html_()
         assert page.startswith("<table>")
         assert words in page
+
+
+def test_notebooks_show_hostile_names_as_text():
+    bad = "<script>alert(1)<b>"
+    system = System(
+        lambda q, v, p: 0.5 * v[0] ** 2 - p[bad] * q[0],
+        coordinates=(bad,),
+        parameters={bad: 1.0},
+        first_integrals={bad: lambda q, v, p: 0.5 * v[0] ** 2 + p[bad] * q[0]},
+    )
+    wall = {bad: Event(lambda q, v, p: q[0] + 0.1, terminal=True)}
+    run = simulate(system, RungeKutta4(), [0.0], [0.1], step_size=0.1, max_steps=9, events=wall)
+    assert run.stopped_by == bad
+    how = {"step_size": 0.1, "steps": 2, "parameters": {bad: np.ones(3)}}
+    many = ensemble(system, RungeKutta4(), [0.0], [0.1], observables=[bad], **how)
+    for shown in (run, system, run.report, many):
+        page = shown._repr_html_()
+        assert "<script" not in page
+        assert shown is run.report or "&lt;script&gt;" in page

@@ -12,6 +12,7 @@ import numpy as np
 from noslip.errors import Interrupted, SolveFailed, shown, stopped
 from noslip.integrators.base import Integrator
 from noslip.integrators.solve import Status
+from noslip.markdown import html_table
 from noslip.numerics.tracing import is_traced
 from noslip.run.arguments import (
     as_floats,
@@ -33,6 +34,7 @@ from noslip.run.plan import Plan
 from noslip.run.record import RunInfo
 from noslip.system import System
 from noslip.system.conditions import parallel_along
+from noslip.texts import listed
 
 if TYPE_CHECKING:
     import xarray
@@ -78,6 +80,22 @@ class Ensemble:
             f"{self.info.steps} steps of {self.info.step_size:g}, {self.t.shape[-1]} saved times, "
             f"{self.backend})"
         )
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        info, members = self.info, len(self.status)
+        rows = [
+            ("method", f"{info.integrator}({listed(info.options)})"),
+            ("system", f"{info.source or 'of the user'}: {', '.join(info.coordinates)}"),
+            (
+                "members",
+                f"{members}, {np.sum(self.status > 0)} failed, {np.sum(self.status < 0)} not run yet",
+            ),
+            ("varying", ", ".join(self.parameters) or "the initial states"),
+            ("steps", f"{info.steps} of {info.step_size:g}, {self.t.shape[-1]} rows, {self.backend}"),
+            ("observables", ", ".join(self.observed) or "none"),
+        ]
+        return html_table("Ensemble", rows)
 
     @property
     def backend(self) -> str:

@@ -10,31 +10,30 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from noslip.engine.program import CannotTranslate
-from noslip.errors import SolveFailed, unknown_name
+from noslip.errors import SolveFailed
 from noslip.integrators.base import Integrator
 from noslip.integrators.solve import Status
 from noslip.numerics.tracing import is_traced
-from noslip.run.along import BLOWN_UP, conserves_energy
 from noslip.run.arguments import as_floats, check_run, parallel_at, whole
 from noslip.run.choose import on_cpu, trajectory_runner
-from noslip.run.driving import of_step
-from noslip.run.inputs import as_numbers, given_inputs
+from noslip.run.driving import driving_table, of_step
+from noslip.run.inputs import as_numbers, column, given_inputs, table_of
 from noslip.run.one_native import CAPACITY, NativeTrajectory, saves
-from noslip.run.pairing import Pairing, pairing_of
+from noslip.run.pairing import pairing_of
+from noslip.run.quick import Quick
 from noslip.run.record import run_info
 from noslip.run.runner import TrajectoryRunner
-from noslip.run.step import TURN, Row
+from noslip.run.step import Row
 from noslip.simulate import as_trajectory, simulate
 from noslip.system import System
-from noslip.system.conditions import LOOKS
-from noslip.system.inputs import Held
+from noslip.system.inputs import Drive, Held
 from noslip.system.time import visible
 from noslip.trajectory import Origin, Trajectory
 
@@ -44,19 +43,20 @@ Loss = Callable[[Trajectory], Any]
 
 
 class _Unread(Trajectory):
-    """A trajectory still in the slots of native code; what is asked for most is taken out by itself."""
+    """A trajectory still in the memory of native code; what is asked for most is taken out by itself."""
 
-    def __init__(self, make: Callable[[], Trajectory], array: Callable[[str], np.ndarray]):
-        self.__dict__.update(make=make, array=array)
+    def __init__(self, source: _Source):
+        self.__dict__["source"] = source
 
     def __getattr__(self, name: str) -> Any:
-        if "make" not in self.__dict__:
+        source = self.__dict__.get("source")
+        if source is None:
             raise AttributeError(f"a Trajectory has no attribute '{name}'")
         if name in QUICKLY:
-            self.__dict__[name] = self.__dict__["array"](name)
+            self.__dict__[name] = source.array(name)
         else:
-            made = vars(self.__dict__["make"]())
-            del self.__dict__["make"], self.__dict__["array"]
+            made = vars(source.trajectory())
+            del self.__dict__["source"]
             self.__dict__.update({**made, **self.__dict__})
             object.__setattr__(self, "__class__", Trajectory)
         return getattr(self, name)
@@ -66,6 +66,35 @@ class _Unread(Trajectory):
         return self.__reduce_ex__(protocol)
 
 
+class _Source(NamedTuple):
+    """What a run leaves behind, and how to read it."""
+
+    plan: Prepared
+    quick: Quick
+    words: np.ndarray
+    parameters: Mapping[str, Any] | None
+    inputs: Mapping[str, np.ndarray] | None
+
+    def array(self, name: str) -> np.ndarray:
+        plan = self.plan
+        return self.quick.array(self.words, name, plan.t0, plan.step_size, plan.integrator.own_time)
+
+    def trajectory(self) -> Trajectory:
+        plan, quick = self.plan, self.quick
+        system = plan.system if self.parameters is None else plan.system.with_parameters(self.parameters)
+        how = (plan.inputs_between, plan.steps, plan.t0, plan.step_size)
+        given = given_inputs(system, self.inputs, *how)
+        plain = self.parameters is None and self.inputs is None
+        pairing = quick.pairing if plain else pairing_of(given.system, plan.integrator)
+        q, v = quick.initial_of(self.words)
+        runner = NativeTrajectory(pairing, q, v, plan.t0, plan.step_size, given.table)
+        runner.carry, runner.reached = quick.end_of(self.words), plan.steps
+        run = (plan.t0, plan.step_size, plan.steps, plan.save_every, "native")
+        info = run_info(pairing, *run, **given.record)
+        rows, origin = quick.rows_of(self.words), Origin(pairing, runner)
+        return as_trajectory(pairing, rows, q, v, info, np, origin, None, given.values)
+
+
 @dataclass(frozen=True)
 class Gradient:
     """Derivatives of a number that was computed from a run."""
@@ -73,6 +102,7 @@ class Gradient:
     q0: np.ndarray
     v0: np.ndarray
     parameters: Mapping[str, Any]
+    inputs: Mapping[str, np.ndarray]
 
 
 def prepare(
@@ -105,8 +135,9 @@ def prepare(
 class Prepared:
     """See `prepare`. A call returns what `simulate` returns, with the same bits of q, v and multipliers.
 
-    The first call checks everything that `simulate` checks; later ones that the state is finite and its
-    velocity admissible, that every step was solved and all rows are finite and of their energy.
+    The first call checks everything that `simulate` checks, as does the first with inputs of other names;
+    later ones that the state is finite and its velocity admissible, that every step was solved and all rows
+    are finite and of their energy.
     """
 
     system: System
@@ -117,7 +148,7 @@ class Prepared:
     save_every: int
     inputs_between: str
     backend: str
-    _quick: list[_Quick] = field(default_factory=list, repr=False)
+    _quick: dict[tuple[str, ...], Quick] = field(default_factory=dict, repr=False)  # by names of inputs
 
     def __call__(
         self,
@@ -126,18 +157,52 @@ class Prepared:
         parameters: Mapping[str, Any] | None = None,
         inputs: Mapping[str, Any] | None = None,
     ) -> Trajectory:
-        """One run from (q0, v0); one with `inputs` is a call of `simulate`."""
-        if inputs is not None:
-            return self._carefully(q0, v0, parameters, inputs)
-        plain = type(q0) is type(v0) is np.ndarray and parameters is None  # the usual case, told at once
-        if self._quick and (plain or not is_traced(q0, v0, parameters)):
+        """One run from (q0, v0). `inputs` are as those of `simulate`; one with functions of t is a call of
+        it."""
+        quick = self._quick.get(_names(inputs))
+        plain = type(q0) is type(v0) is np.ndarray and parameters is inputs is None  # told at once
+        if quick is not None and (plain or not is_traced(q0, v0, parameters, inputs)):
             q, v = self._states(q0, v0)
-            if (run := self._quick[0].run(self, q, v, parameters)) is not None:
+            if (run := self._quickly(quick, q, v, parameters, inputs)) is not None:
                 return run
-        run = self._carefully(q0, v0, parameters)
-        if run.info.backend == "native":
-            self._prepare_quick()
+        run = self._carefully(q0, v0, parameters, inputs)
+        if quick is None and run.info.backend == "native":
+            self._prepare_quick(inputs)
         return run
+
+    def _quickly(
+        self,
+        quick: Quick,
+        q: np.ndarray,
+        v: np.ndarray,
+        parameters: Mapping[str, Any] | None,
+        inputs: Mapping[str, Any] | None,
+    ) -> Trajectory | None:
+        """The run by machine code alone, or None where there is a doubt."""
+        if parameters is None and not inputs:
+            words, given = quick.run(q, v), None
+        else:
+            given, drive = self._driving(inputs)
+            fixed = quick.with_parameters(parameters or {}, drive)
+            table = None if drive is None else driving_table(drive, 1, 1)
+            words = quick.run(q, v, fixed, table)
+            parameters = None if parameters is None else dict(parameters)
+        return None if words is None else _Unread(_Source(self, quick, words, parameters, given))
+
+    def _driving(self, inputs: Mapping[str, Any] | None) -> tuple[dict[str, np.ndarray] | None, Drive]:
+        """Copies of the inputs, and the table that steps read."""
+        if not inputs:
+            return None, None
+        columns = {name: np.array(self._column(name, x)) for name, x in inputs.items()}
+        return columns, table_of(columns, self.inputs_between, self.steps, self.t0, self.step_size)
+
+    def _column(self, name: str, x: Any) -> Any:
+        count = self.steps + (self.inputs_between == "linear")
+        if type(x) is np.ndarray and x.dtype == np.float64 and x.shape == (count,):
+            total = float(np.add.reduce(x))
+            if total - total == 0:
+                return x
+        return column(name, x, self.inputs_between, self.steps, None)
 
     def _carefully(
         self,
@@ -152,12 +217,17 @@ class Prepared:
             save_every=self.save_every, backend=self.backend,
         )  # fmt: skip
 
-    def _prepare_quick(self) -> None:
+    def _prepare_quick(self, inputs: Mapping[str, Any] | None = None) -> None:
         rows = saves(0, self.steps, self.steps, self.save_every)
-        if self._quick or self.backend == "xla" or self.steps > BRIEF or not 0 < rows < CAPACITY:
+        if self.backend == "xla" or self.steps > BRIEF or not 0 < rows < CAPACITY:
             return
+        if inputs and any(map(callable, inputs.values())):
+            return
+        how = (self.t0, self.step_size, self.steps, self.save_every, rows)
+        given = given_inputs(self.system, inputs, self.inputs_between, self.steps, self.t0, self.step_size)
         with contextlib.suppress(CannotTranslate):
-            self._quick.append(_Quick(pairing_of(self.system, self.integrator), self.step_size, rows))
+            made = Quick(pairing_of(given.system, self.integrator), *how, given.table)
+            self._quick[_names(inputs)] = made
 
     def _states(self, q0: Any, v0: Any) -> list[np.ndarray]:
         shape = (self.system.n,)
@@ -192,152 +262,52 @@ class Prepared:
         return Stepper(runner, system, begin, self.integrator.own_time, self.t0, self.step_size)
 
     def value_and_gradient(self, loss: Loss) -> Callable[..., tuple[float, Gradient]]:
-        """f(q0, v0, parameters=None): loss(run), a number that JAX makes of the run's arrays, and its
-        derivatives by the initial state and the parameters. Compiled once, in the first call."""
+        """f(q0, v0, parameters=None, inputs=None): loss(run), a number that JAX makes of the run's arrays,
+        and its derivatives by the initial state, the parameters and the inputs. Compiled once, in the first
+        call."""
 
-        def value(q: Any, v: Any, p: Any) -> tuple[Any, Any]:
-            run = self._carefully(q, v, p)
+        def value(q: Any, v: Any, p: Any, u: Any) -> tuple[Any, Any]:
+            run = self._carefully(q, v, p, u)
             return loss(run), jnp.max(run.report.status)
 
-        compiled = jax.jit(jax.value_and_grad(value, (0, 1, 2), has_aux=True))
+        compiled = jax.jit(jax.value_and_grad(value, (0, 1, 2, 3), has_aux=True))
 
-        def call(q0: Any, v0: Any, parameters: Mapping[str, Any] | None = None) -> tuple[float, Gradient]:
+        def call(
+            q0: Any,
+            v0: Any,
+            parameters: Mapping[str, Any] | None = None,
+            inputs: Mapping[str, Any] | None = None,
+        ) -> tuple[float, Gradient]:
             q, v = self._states(q0, v0)
+            columns, drive = self._driving(inputs)
             system = self.system if parameters is None else self.system.with_parameters(parameters)
             with on_cpu():
-                if not (self._quick and self._quick[0].admits(self, q, v, parameters)):
-                    check_run(system, self.integrator, q, v, self.t0, self.step_size, "auto")
-                    self._prepare_quick()
-                (number, status), found = compiled(q, v, visible(system.parameters))
+                if not self._admits(q, v, parameters, columns, drive):
+                    here = system.driven(of_step(drive, 0))
+                    check_run(here, self.integrator, q, v, self.t0, self.step_size, "auto")
+                    self._prepare_quick(columns)
+                (number, status), found = compiled(q, v, visible(system.parameters), columns or {})
             if int(status) != Status.SOLVED:
                 raise SolveFailed(f"a step failed: {Status(int(status)).message}", None)
-            dq, dv, dp = jax.tree.map(np.asarray, found)
-            return float(number), Gradient(dq, dv, dp)
+            return float(number), Gradient(*jax.tree.map(np.asarray, found))
 
         return call
 
-
-class _Quick:
-    """The machine code of a prepared run, and where in its memory what is: the initial state, the state of
-    the method with the verdict on its start behind it, and the rows."""
-
-    def __init__(self, pairing: Pairing, h: float, rows: int):
-        programs = self.programs = pairing.programs
-        self.pairing, self.system = pairing, pairing.system
-        self.fixed = programs.tables["fixed"].pack([*pairing.leaves, h], 1, 1)
-        slots = zip(sorted(self.system.parameters), programs.tables["fixed"].places, strict=False)
-        self.slots = visible(dict(slots))
-        start, out = programs.checked_start_one
-        self.start, self.advance = start.call, programs.advance_one.call
-        self.carry, self.row, self.rows = programs.tables["carry"].slots, programs.tables["row"].slots, rows
-        self.state = 2 * self.system.n + 1
-        self.verdict = self.state + out.slots - 1
-        self.first = self.verdict - self.row
-        self.table = self.verdict + 1
-        self.status = self.state + programs.tables["carry"].first_slots.interval.status
-        places = self.row_slots = programs.tables["row"].first_slots
-        self.energy, self.scale = places.energy, places.energy_scale
-        n = self.system.n
-        self.places = np.r_[places.t, places.q : places.q + n, places.v : places.v + n]
-        self.conserved = conserves_energy(self.system)
-        self.looks = np.unique(np.linspace(0, rows, LOOKS).round().astype(int))[:, None]
-        self.fixed_often = np.repeat(self.fixed, len(self.looks), axis=0)
-
-    def run(
-        self, plan: Prepared, q: np.ndarray, v: np.ndarray, parameters: Mapping[str, Any] | None
-    ) -> Trajectory | None:
-        """The run, or None where there is a doubt."""
-        fixed = self.fixed if parameters is None else self._with(parameters)
-        n, steps = len(q), plan.steps
-        memory = np.empty(self.table + (self.rows + 1) * self.row, np.int64)
-        numbers = memory.view(np.float64)
-        numbers[:n], numbers[n : 2 * n], numbers[2 * n] = q, v, plan.t0
-        given, here = fixed.ctypes.data, memory.ctypes.data
-        state, rows = here + 8 * self.state, here + 8 * (self.table + self.row)
-        self.start(given, here, state, 1)
-        if not memory[self.verdict]:
-            return None
-        memory[self.table : self.table + self.row] = memory[self.first : self.verdict]
-        self.advance(given, state, rows, 1, 0, steps, steps, plan.save_every, self.rows)
-        table = memory[self.table :].reshape(-1, self.row)
-        if memory[self.status] != Status.SOLVED or not self._sound(table.view(np.float64)):
-            return None
-        if self.system.m > 1 and not self._independent(fixed, table):
-            return None
-        return _Unread(
-            lambda: self._read(plan, parameters, memory, table), lambda name: self._array(plan, table, name)
-        )
-
-    def admits(
-        self, plan: Prepared, q: np.ndarray, v: np.ndarray, parameters: Mapping[str, Any] | None
+    def _admits(
+        self, q: np.ndarray, v: np.ndarray, parameters: Mapping[str, Any] | None, inputs: Any, drive: Drive
     ) -> bool:
         """Whether a run from there can begin without any doubt."""
-        fixed = self.fixed if parameters is None else self._with(parameters)
-        memory, n = np.empty(self.table, np.int64), len(q)
-        numbers = memory.view(np.float64)
-        numbers[:n], numbers[n : 2 * n], numbers[2 * n] = q, v, plan.t0
-        self.start(fixed.ctypes.data, memory.ctypes.data, memory.ctypes.data + 8 * self.state, 1)
-        return bool(memory[self.verdict])
-
-    def _array(self, plan: Prepared, table: np.ndarray, name: str) -> np.ndarray:
-        """One of QUICKLY, with the bits that it has in the whole trajectory."""
-        numbers, places, n = table.view(np.float64), self.row_slots, self.system.n
-        if name == "t" and not plan.integrator.own_time:
-            return np.asarray(plan.t0) + table[:, places.step] * np.asarray(plan.step_size)
-        if name in ("t", "energy"):
-            return numbers[:, getattr(places, name)].copy()
-        if name == "q":
-            return numbers[:, places.q : places.q + n] + TURN * numbers[:, places.turns : places.turns + n]
-        return numbers[:, places.v : places.v + n].copy()
-
-    def _with(self, parameters: Mapping[str, Any]) -> np.ndarray:
-        fixed = self.fixed.copy()
-        numbers = fixed.view(np.float64)
-        for name, value in parameters.items():
-            place = self.slots.get(name)
-            if place is None:
-                raise ValueError(unknown_name("parameter", name, self.slots))
-            if type(value) is float and place.stop - place.start == 1 and value - value == 0:
-                numbers[0, place, 0] = value
-            else:
-                checked = self.pairing.system.with_parameters({name: value}).parameters[name]
-                numbers[0, place, 0] = np.ravel(checked)
-        return fixed
-
-    def _sound(self, numbers: np.ndarray) -> bool:
-        """Whether all numbers of the rows are finite, and the energy is of its size. The last slot of a row,
-        of its record, is a whole number."""
-        total = float(np.add.reduce(numbers[:, :-1], axis=None))
-        if total - total != 0:
+        quick = self._quick.get(_names(inputs))
+        if quick is None:
             return False
-        if not self.conserved:
-            return True
-        energy = numbers[:, self.energy]
-        change = float(energy.max()) - float(energy.min())
-        return change <= BLOWN_UP * float(numbers[0, self.scale])
+        fixed = (
+            None if parameters is None and drive is None else quick.with_parameters(parameters or {}, drive)
+        )
+        return quick.admits(q, v, fixed, None if drive is None else driving_table(drive, 1, 1)[0, 0, :, 0])
 
-    def _independent(self, fixed: np.ndarray, table: np.ndarray) -> bool:
-        """Whether the one-forms are surely not nearly parallel at the rows that `parallel_along` looks at."""
-        values, count = table[self.looks, self.places], len(self.looks)
-        found = np.empty(count)
-        many = self.fixed_often if fixed is self.fixed else np.repeat(fixed, count, axis=0)
-        self.programs.independence_one(many, values, found, count)
-        return min(found.tolist()) > 0
 
-    def _read(
-        self, plan: Prepared, parameters: Mapping[str, Any] | None, memory: np.ndarray, table: np.ndarray
-    ) -> Trajectory:
-        pairing, n = self.pairing, self.system.n
-        if parameters is not None:
-            pairing = pairing_of(plan.system.with_parameters(parameters), plan.integrator)
-        q, v = memory.view(np.float64)[: 2 * n].reshape(2, n).copy()
-        runner = NativeTrajectory(pairing, q, v, plan.t0, plan.step_size)
-        end = memory[self.state : self.state + self.carry]
-        runner.carry, runner.reached = end[None, :, None].copy(), plan.steps
-        rows = self.programs.tables["row"].split_bits(table)
-        how = (plan.t0, plan.step_size, plan.steps, plan.save_every, "native")
-        info = run_info(pairing, *how, inputs_between=plan.inputs_between)
-        return as_trajectory(pairing, rows, q, v, info, np, Origin(pairing, runner))
+def _names(inputs: Mapping[str, Any] | None) -> tuple[str, ...]:
+    return tuple(sorted(inputs)) if inputs else ()
 
 
 class Stepper:

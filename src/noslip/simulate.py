@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,6 +19,7 @@ from noslip.numerics.tracing import has_tracers, is_traced
 from noslip.run.along import conserves_energy, up_to_a_broken_condition
 from noslip.run.arguments import as_floats, check_manner, check_run, parallel_at, whole, whole_steps
 from noslip.run.at_times import refuse_after, rows_at, save_times
+from noslip.run.at_times_watching import watched_rows_at
 from noslip.run.choose import on_cpu, trajectory_runner
 from noslip.run.drive import all_rows, steps_until
 from noslip.run.events import NEVER, Event, bounded, checked
@@ -31,6 +33,7 @@ from noslip.run.scan import scan
 from noslip.run.step import TURN, Row
 from noslip.system import System
 from noslip.system.conditions import parallel_along
+from noslip.system.inputs import Drive
 from noslip.trajectory import Origin, Trajectory
 
 Real = Any  # whatever becomes an array of floats: numbers, lists, arrays, JAX's tracers
@@ -101,8 +104,8 @@ def simulate(
         moved = given_inputs(system, inputs, inputs_between, 0, t, h).system
         steps, t_end = _steps_until(moved, integrator, q, v, float(t), float(h), end, backend), None
     watched = checked(system, events)
-    if watched and times is not None:
-        raise ValueError("`save_at` and `events` cannot both be given; run.at has states between the rows")
+    if watched and times is not None and traced:
+        raise ValueError("`save_at` and `events` cannot both be given to a traced run (grad, jit, vmap)")
     steps = whole_steps(bounded(steps, t_end, max_steps, watched, traced), t_end, t0, step_size)
     if times is not None:
         refuse_after(times, t0, step_size, steps)
@@ -123,8 +126,8 @@ def simulate(
         pairing = check_run(system, integrator, q, v, t, h, backend).watching(watched)
         stable = pairing.where_forms_are_parallel if parallel_at(pairing, q, v, t) else pairing
         if store is not None:
-            if watched or times is not None:
-                raise ValueError("`store` keeps every `save_every`-th row; leave `save_at` and `events` out")
+            if times is not None:
+                raise ValueError("`store` keeps every `save_every`-th row; leave `save_at` out")
             return _in_store(
                 pairing, stable, q, v, t, h, steps, every, backend, progress, throw, store, given
             )
@@ -135,6 +138,20 @@ def simulate(
                 conserved = conserves_energy(system)
                 rows, interrupted = all_rows(
                     runner, steps, every, progress, conserved, 0, log if watched else None
+                )
+            elif watched:
+                rows, interrupted = watched_rows_at(
+                    runner,
+                    partial(_elsewhere, stable, h, backend),
+                    stable.system,
+                    watched,
+                    times,
+                    t,
+                    h,
+                    steps,
+                    progress,
+                    log,
+                    given.table,
                 )
             else:
                 rows, interrupted = rows_at(runner, stable.system, times, t, h, steps, progress, given.table)
@@ -152,11 +169,18 @@ def simulate(
         run = as_trajectory(pairing, rows, q, v, info, np, Origin(stable, runner), happened, given.values)
         if interrupted:
             done = int(rows.step[-1])
-            message = f"interrupted after step {done} of {steps}; `trajectory` holds them"
+            message = f"interrupted after step {_part(done, steps)}; `trajectory` holds them"
             raise stopped(interrupted, message, run)
         if throw and not run.success:
             raise SolveFailed(failure(run, broken or integrator.failure_detail(system, run)), run)
         return run
+
+
+def _elsewhere(
+    pairing: Pairing, h: float, backend: str, q: np.ndarray, v: np.ndarray, t: float, inputs: Drive
+) -> TrajectoryRunner[Any]:
+    """The same method at another state."""
+    return trajectory_runner(pairing, q, v, t, h, backend, inputs)
 
 
 def _in_store(
@@ -183,12 +207,14 @@ def _in_store(
 
     system = pairing.system
     info = run_info(pairing, t, h, steps, every, runner(False).backend, **given.record)
+    info = replace(info, events=tuple(name for name, _ in pairing.events))
     task = Task(
         system,
         stable.system,
         runner,
-        lambda rows: as_trajectory(pairing, rows, q, v, info, np, inputs=given.values).columns(),
+        lambda rows, info: as_trajectory(pairing, rows, q, v, info, np, inputs=given.values).columns(),
         info,
+        pairing.events,
         steps,
         every,
         conserves_energy(system),
@@ -196,12 +222,18 @@ def _in_store(
     cause = run_to_store(task, store, progress)
     found, run = read_rows(store), Trajectory.open(store)
     if cause:
-        message = f"interrupted after step {found.reached} of {steps}; the same call goes on from '{store}'"
+        message = (
+            f"interrupted after step {_part(found.reached, steps)}; the same call goes on from '{store}'"
+        )
         raise stopped(cause, message, run)
     if throw and not run.success:
         broken = f": {found.ended}" if found.ended else ""
         raise SolveFailed(failure(run, broken or pairing.integrator.failure_detail(system, run)), run)
     return run
+
+
+def _part(done: int, steps: int) -> str:
+    return f"{done}" if steps == NEVER else f"{done} of {steps}"
 
 
 def _steps_until(

@@ -102,6 +102,9 @@ class Trajectory:
             ("constraint residual", f"{residual:.1e} at most"),
             ("solves", str(self.report)),
         ]
+        counts = ", ".join(f"{name}: {len(there)}" for name, there in self.events.items())
+        rows += [("events", counts)] if counts else []
+        rows += [("ended by", self.stopped_by)] if self.stopped_by else []
         return html_table("Trajectory", rows)
 
     def __eq__(self, other: object) -> bool:
@@ -165,9 +168,7 @@ class Trajectory:
         data |= {f"integral_{name}": (time, x) for name, x in self.first_integrals.items()}
         data |= {f"input_{name}": (("input",), x) for name, x in self.inputs.items()}
         for name, there in self.events.items():
-            dim = f"event_{name}"
-            data |= {f"{dim}_t": ((dim,), there.t), f"{dim}_q": ((dim, "coordinate"), there.q)}
-            data[f"{dim}_v"] = (dim, "coordinate"), there.v
+            data |= there.columns(name)
         return data | {f"report_{f.name}": (time, getattr(self.report, f.name)) for f in fields(Report)}
 
     @classmethod

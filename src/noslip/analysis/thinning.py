@@ -27,8 +27,8 @@ def thinned(run: Trajectory, rows: int = ROWS) -> Trajectory:
     size = max(1, -(-count // rows))
     starts = np.unique(np.array([0, *range(1, max(count - 1, 1), size), count - 1]))
     values = {
-        name: _grouped(x, starts, _choice(name, x)) if isinstance(x, Column) else x
-        for name, (_, x) in run.columns().items()
+        name: _grouped(x, starts, _choice(name, x)) if isinstance(x, Column) and dims[0] == "time" else x
+        for name, (dims, x) in run.columns().items()
     }
     return Trajectory.of_columns(values, run.info)
 

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from noslip.integrators.base import Integrator
+from noslip.numerics.pytrees import replaced
 from noslip.run.step import Carry, Row, row_of, step
 from noslip.system import System
 from noslip.system.inputs import Drive
@@ -30,4 +31,5 @@ def row_aside(
     """What is seen there; where `part` is 0, at the state itself."""
     here = part == 0
     seen = shortened(system, integrator, carry, h, jnp.where(here, 1.0, part), drive)
-    return row_of(system, integrator, jax.tree.map(lambda a, b: jnp.where(here, a, b), carry, seen))
+    plain = replaced(carry, watch=None)
+    return row_of(system, integrator, jax.tree.map(lambda a, b: jnp.where(here, a, b), plain, seen))

@@ -100,11 +100,14 @@ def rows_at(
         found.append(runner.aside(np.zeros(1)))  # interrupted before the first: where the run stands
     seen = runner.join(found)
     count = min(len(times), len(seen.step) - failed)
-    dated = replaced(seen, t=np.append(times[:count], seen.t[count:]))
-    driving = of_step(
-        inputs, steps_between(times, t0, h)[np.minimum(np.arange(len(dated.t)), len(times) - 1)]
-    )
-    return up_to_a_failure(_of_the_motion(system, dated, driving)), cause
+    return dated(system, seen, np.append(times[:count], seen.t[count:]), t0, h, inputs), cause
+
+
+def dated(system: System, rows: Row, times: np.ndarray, t0: float, h: float, inputs: Drive) -> Row:
+    """The rows with the times that were asked for and the multipliers of the motion there, up to a
+    failure."""
+    driving = of_step(inputs, steps_between(times, t0, h))
+    return up_to_a_failure(_of_the_motion(system, replaced(rows, t=times), driving))
 
 
 def steps_between(times: np.ndarray, t0: float, h: float) -> np.ndarray:

@@ -24,6 +24,7 @@ from noslip.files import write_bytes
 
 CHECKSUM = "crc32c"  # the name of the codec, and of the attribute
 FILLED = "filled"  # attribute of an array: when its chunks come; without it a missing one says nothing
+COUNTED = "counted"  # attribute: which word of the checkpoint counts its rows, where it is not that of all
 AT_ONCE, BY_ROWS, AT_THE_END = "at once", "by rows", "at the end"
 CHECKPOINT = "resume/checkpoint"
 
@@ -54,14 +55,17 @@ def array_of(group: Any, name: str) -> Any:
             raise Damaged(f"'{folder}' is damaged: it has lost its file '{name}/zarr.json'") from None
 
 
-def new_array(group: Any, name: str, filled: str | None, **how: Any) -> None:
-    """An array of a new folder, with checksums; `filled` says when its chunks must be there."""
+def new_array(group: Any, name: str, filled: str | None, counted: int | None = None, **how: Any) -> None:
+    """An array of a new folder, with checksums; `filled` says when its chunks must be there, `counted` which
+    word of the checkpoint tells their number."""
     from zarr.codecs import Crc32cCodec, ZstdCodec
 
     codecs = [ZstdCodec(level=0, checksum=False), Crc32cCodec()]
     array = group.create_array(name, compressors=codecs, config={"write_empty_chunks": True}, **how)
     if filled is not None:
         array.attrs[FILLED] = filled  # now that it holds what it was made with
+    if counted is not None:
+        array.attrs[COUNTED] = counted
 
 
 @functools.cache
@@ -183,14 +187,15 @@ def _is_due(folder: Path, name: str, place: tuple[int, ...]) -> bool:
     member = "member" in (described.get("dimension_names") or ())
     if name == CHECKPOINT:  # written before the mark of who fills the chunk
         return (folder / f"resume/mark/c/{place[0]}").exists()
-    finished, written = _progress(folder, place[0] if member else 0)
+    counted = described["attributes"].get(COUNTED, 1)
+    finished, written = _progress(folder, place[0] if member else 0, counted)
     if filled == AT_THE_END:
         return finished
     rows = described["chunk_grid"]["configuration"]["chunk_shape"][1 if member else 0]
     return bool(place[1 if member else 0] * rows < written)
 
 
-def _progress(folder: Path, k: int) -> tuple[bool, int]:
+def _progress(folder: Path, k: int, counted: int) -> tuple[bool, int]:
     """Whether chunk k of the members is finished and how many rows of it are written, by its checkpoint;
     read without Zarr, since Zarr may be waiting for the answer."""
     from numcodecs.zstd import Zstd
@@ -198,8 +203,8 @@ def _progress(folder: Path, k: int) -> tuple[bool, int]:
     data = checked_bytes(folder, f"{CHECKPOINT}/c/{k}/0")
     if data is None:
         return False, 0
-    words = np.frombuffer(Zstd().decode(data[:-4]), "<i8", count=2)
-    return bool(words[0]), int(words[1])
+    words = np.frombuffer(Zstd().decode(data[:-4]), "<i8", count=counted + 1)
+    return bool(words[0]), int(words[counted])
 
 
 # ---- all of it ------------------------------------------------------------------------------------------

@@ -64,6 +64,8 @@ def members_runner(member: Member, inputs: MemberInputs, backend: str, threads: 
     if backend == "gpu" and member.events:
         raise ValueError("backend 'gpu' has no events; use 'auto', which runs them on the CPU")
     on_gpu = jax.default_backend() == "gpu" and not member.events
+    if jax.default_backend() == "gpu" and member.events and backend == "auto":
+        warnings.warn("a GPU runs no events: native code runs this ensemble instead", stacklevel=4)
 
     def compiled() -> MembersRunner:
         if backend == "gpu" or (backend == "auto" and on_gpu):

@@ -84,6 +84,8 @@ def checked(system: System, events: Mapping[str, Event] | None) -> Events:
     for name, event in events.items():
         if not isinstance(name, str) or not isinstance(event, Event):
             raise TypeError(f"`events` must map names to Events, but {name!r}: {event!r} was provided")
+        if not name or "/" in name:
+            raise ValueError(f"an event must have a name without '/', but '{name}' was provided")
         shape = jax.eval_shape(event.value, system, x, x, t).shape
         if shape != ():
             raise ValueError(f"event '{name}' must be a number, but an array of shape {shape} was returned")

@@ -77,12 +77,12 @@ def given_inputs(
     constants = {name: system.parameters[name] for name in inputs}
     functions = {name: f for name, f in inputs.items() if callable(f)}
     arrays = {name: x for name, x in inputs.items() if name not in functions}
-    columns = {name: _column(name, x, between, steps, members) for name, x in arrays.items()}
+    columns = {name: column(name, x, between, steps, members) for name, x in arrays.items()}
     if functions:
         system = system.with_signals({name: _function(name, f) for name, f in functions.items()})
     if not columns or not steps:
         return Inputs(system, None, columns, between, tuple(functions), constants)
-    table = _table(columns, between, steps, t0, h)
+    table = table_of(columns, between, steps, t0, h)
     first = jax.tree.map(lambda x: x if members is None else np.ravel(x)[0], of_step(table, 0))
     return Inputs(system.driven(first), table, columns, between, tuple(functions), constants)
 
@@ -127,7 +127,7 @@ def with_later_inputs(
         )
     joined = {}
     for name, x in before.items():
-        more = _column(name, given[name], between, steps, None)
+        more = column(name, given[name], between, steps, None)
         if between == "linear":
             if more[0] != x[-1]:
                 raise ValueError(
@@ -146,7 +146,8 @@ def _function(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def _column(name: str, given: Any, between: str, steps: int, members: int | None) -> Any:
+def column(name: str, given: Any, between: str, steps: int, members: int | None) -> Any:
+    """The values of one input, checked: one per step, or per node."""
     label = f"inputs['{name}']"
     traced = has_tracers(given)
     values = as_floats(label, given, np.shape(given), traced)
@@ -165,7 +166,8 @@ def _column(name: str, given: Any, between: str, steps: int, members: int | None
     return values
 
 
-def _table(columns: Mapping[str, Any], between: str, steps: int, t0: Any, h: Any) -> Drive:
+def table_of(columns: Mapping[str, Any], between: str, steps: int, t0: Any, h: Any) -> Drive:
+    """Inputs by the step, as the runners read them."""
     if between == "hold":
         return Held(dict(columns))
     xp = jnp if has_tracers(columns, t0, h) else np

@@ -29,6 +29,12 @@ class Occurrences:
     def __len__(self) -> int:
         return len(self.t)
 
+    def columns(self, name: str) -> dict[str, tuple[tuple[str, ...], Any]]:
+        """Those of the event of this name as they are called in a dataset, with their dimensions."""
+        dim = f"event_{name}"
+        states = {f"{dim}_q": ((dim, "coordinate"), self.q), f"{dim}_v": ((dim, "coordinate"), self.v)}
+        return {f"{dim}_t": ((dim,), self.t), **states}
+
     def then(self, later: Occurrences) -> Occurrences:
         """Both, in order."""
         return Occurrences(
@@ -50,6 +56,10 @@ class Log:
             self.found.append(happened)
         self.stopped = happened.stopped
         return self.stopped >= 0
+
+    def forget(self) -> None:
+        """What has been written elsewhere."""
+        self.found = []
 
     @property
     def stopped_by(self) -> str:
@@ -88,7 +98,7 @@ def with_knots(
         if event.reset is None or not len(there):
             continue
         states = (jnp.asarray(x) for x in (there.q, there.v, there.t))
-        new = jax.vmap(partial(_after, event.reset, system))(*states)
+        new = jax.vmap(partial(after_reset, event.reset, system))(*states)
         for part, values in zip(rows, zip((there.q, there.v), new, strict=True), strict=True):
             part += [np.asarray(x) for x in values]
         times += [there.t, there.t]
@@ -98,6 +108,7 @@ def with_knots(
     return np.concatenate(times)[order], all_q, all_v
 
 
-def _after(reset: Any, system: System, q: Any, v: Any, t: Any) -> Any:
+def after_reset(reset: Any, system: System, q: Any, v: Any, t: Any) -> Any:
+    """The (q, v) with which a run goes on."""
     q, v = reset(q, v, system.at(t).parameters)
     return q, system.project_velocity(q, v, t)

@@ -71,31 +71,26 @@ class StepPrograms:
         return native.map_function(self.start, 1)
 
     @functools.cached_property
-    def checked_start_one(self) -> tuple[native.NativeFunction, Table]:
-        """Machine code of `start` with a verdict on the initial state (whether it is finite and its velocity
-        admissible without any doubt), and the table of what it gives."""
-        integrator = self.integrator
+    def verdict_one(self) -> native.NativeFunction:
+        """Machine code of a verdict on an initial state: whether it is finite and its velocity admissible
+        without any doubt. By itself, so that the start is computed as in every other run."""
 
-        def start(fixed: Fixed, initial: Initial) -> tuple[Carry, Row, Array]:
+        def verdict(fixed: Fixed, initial: Initial) -> Array:
             q, v, t, drive = initial
             here = fixed[0].driven(drive).at(t)
             finite = jnp.all(jnp.isfinite(q)) & jnp.all(jnp.isfinite(v))
-            good = jnp.all(jnp.abs(here.phi(q, v)) <= ADMISSIBLE * here.constraint_size(q, v))
-            return *steps.first_state(fixed[0], integrator, q, v, t, fixed[1], drive), finite & good
+            return finite & jnp.all(jnp.abs(here.phi(q, v)) <= ADMISSIBLE * here.constraint_size(q, v))
 
-        made = translate(start, self.fixed, self.initial)
-        return native.map_function(made, 1), Table(made.shape)
+        return native.map_function(translate(verdict, self.fixed, self.initial), 1)
 
     @functools.cached_property
     def independence_one(self) -> native.NativeFunction:
-        """Machine code of the `independence` of the one-forms at states (t, q, v), as they stand in a row."""
+        """Machine code of the `independence` of the one-forms at rows."""
 
-        def surely(fixed: Fixed, state: tuple[Array, Array, Array]) -> Array:
-            t, q, v = state
-            return independence(fixed[0].mu(q, v, t))
+        def surely(fixed: Fixed, row: Row) -> Array:
+            return independence(fixed[0].mu(row.q, row.v, row.t))
 
-        x, _, scalar, _ = self.initial
-        return native.map_function(translate(surely, self.fixed, (scalar, x, x)), 1)
+        return native.map_function(translate(surely, self.fixed, self.row), 1)
 
     @functools.cached_property
     def save_one(self) -> native.NativeFunction:

@@ -11,12 +11,13 @@ from scipy.optimize import brentq
 
 from noslip.engine.backends.numpy_rows import evaluate_anyhow
 from noslip.integrators.solve import Status
+from noslip.numerics.pytrees import replaced
 from noslip.run import step as steps
 from noslip.run.events import LOCATED, SLOTS, TINY, Events, crosses
 from noslip.run.one_reference import BLOCK, ReferenceTrajectory
 from noslip.run.pairing import Pairing
 from noslip.run.runner import NOTHING, Happened, Piece, joined
-from noslip.run.step import Row
+from noslip.run.step import Carry, Row
 from noslip.system import System
 from noslip.system.inputs import Drive
 
@@ -34,6 +35,13 @@ class WatchingReference(ReferenceTrajectory):
 
     def happened(self) -> Happened:
         return self.told
+
+    def snapshot(self) -> Carry:
+        return replaced(super().snapshot(), watch=self.values)
+
+    def restore(self, carry: Carry) -> None:
+        super().restore(carry)
+        self.values = np.asarray(carry.watch)
 
     def to(self, stop: int, last: int, every: int) -> Piece[Row]:
         parts: list[Row] = [self._rows([], np.empty((0, self.system.n)), np.empty((0, self.system.n)))]
@@ -80,7 +88,7 @@ class WatchingReference(ReferenceTrajectory):
     ) -> tuple[int, np.ndarray, float] | None:
         """The events between t and `end`. None where the run goes on as it was; else which one has ended it,
         or -1, and the state and the time to go on from."""
-        n, changed = self.system.n, None
+        n, changed, since = self.system.n, None, t
 
         def at(time: float) -> np.ndarray:
             return self.flow(self.system, state, [t, time])[0][0] if time > t else state
@@ -93,8 +101,9 @@ class WatchingReference(ReferenceTrajectory):
             open_ = np.flatnonzero(crosses(self.events, fa, fb, np))
             if not len(open_):
                 return changed
-            roots = [(self._root(value, int(e), t, end, fa[e]), int(e)) for e in open_]
+            roots = [(self._root(value, int(e), since, end, fa[e]), int(e)) for e in open_]
             time, e = min(roots)
+            since = time
             x, event = at(time), self.events[e][1]
             q, v = x[:n] + offset, x[n:]
             found.append((e, time, q, v))
@@ -120,6 +129,8 @@ class WatchingReference(ReferenceTrajectory):
             while np.sign(value(a + part * (b - a), e)) != np.sign(fa) and part > 1e-12:
                 part /= 2
             a = a + part * (b - a)
+        if np.sign(value(a, e)) == np.sign(value(b, e)):
+            return a  # at the same time as the one before, but for the last digit
         return float(brentq(value, a, b, (e,), xtol=4e-16 * max(1.0, abs(b)), rtol=1e-15))
 
     def _cut(

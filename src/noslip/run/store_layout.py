@@ -17,6 +17,7 @@ from jax import Array
 from noslip.numerics.pytrees import PyTree
 from noslip.run.checked import AT_ONCE, AT_THE_END, BY_ROWS, new_array, open_checked
 from noslip.run.checkpoints import begin_folder, new_checkpoints, refuse_another_call, state_words
+from noslip.run.events import Events
 from noslip.run.member import MemberGroup
 from noslip.run.plan import Arrays, Plan
 from noslip.run.record import RunInfo
@@ -161,6 +162,23 @@ def equations(system: System, watched: Sequence[Any] = ()) -> str:
         return system.lagrangian(q, v, p), here.phi(q, v), here.applied_force(q, v, t), frame, own
 
     return re.sub(r" at 0x[0-9a-f]+", "", str(jax.make_jaxpr(all_of_it)(system, x, x, t)))
+
+
+def of_events(system: System, events: Events) -> dict[str, Any]:
+    """What decides where events happen and what they do; nothing where there are none."""
+    if not events:
+        return {}
+    x, t = jax.ShapeDtypeStruct((system.n,), float), jax.ShapeDtypeStruct((), float)
+
+    def all_of_it(system: System, q: Array, v: Array, t: Array) -> PyTree:
+        p = system.at(t).parameters
+        resets = [event.reset(q, v, p) for _, event in events if event.reset is not None]
+        return [event.value(system, q, v, t) for _, event in events], resets
+
+    made = jax.make_jaxpr(all_of_it)(system, x, x, t)
+    text = re.sub(r" at 0x[0-9a-f]+", "", str(made)) + repr([np.asarray(c).tolist() for c in made.consts])
+    kinds = [[name, event.direction, event.terminal, event.reset is not None] for name, event in events]
+    return {"events": kinds, "functions of the events": "digest " + digest(text.encode())}
 
 
 def digest(data: bytes) -> str:

@@ -3,14 +3,15 @@
 The folder holds the arrays of `Trajectory.to_xarray` by the same names, and one checkpoint, as
 `checkpoints.py` has them, with all that the method and the judgement of rows need to go on. What is asked of
 the rows of a run in memory is asked here of each chunk of rows when it is full, so that it does not matter
-where a run was interrupted.
+where a run was interrupted. Events have arrays of their own, which grow as they happen; the checkpoint counts
+them before the state.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from noslip.integrators.solve import Status
 from noslip.run.along import up_to_a_failed_row
 from noslip.run.checked import AT_ONCE, BY_ROWS, array_of, new_array, open_checked, require_zarr
 from noslip.run.checkpoints import (
+    HEAD,
     SECONDS_BETWEEN_CHECKPOINTS,
     Checkpoints,
     begin_folder,
@@ -34,16 +36,19 @@ from noslip.run.checkpoints import (
 )
 from noslip.run.columns import Column
 from noslip.run.drive import SECONDS_PER_CALL, merge_failed_row
+from noslip.run.events import NEVER, Events
+from noslip.run.occurrences import Log
 from noslip.run.pacing import Interruption, Meter, Pace, Progress
 from noslip.run.record import RunInfo
 from noslip.run.runner import TrajectoryRunner, joined
 from noslip.run.step import TURN, Row
-from noslip.run.store_layout import CHUNK_BYTES, description_of_run, digest, equations
+from noslip.run.store_layout import CHUNK_BYTES, description_of_run, digest, equations, of_events
 from noslip.system import System
 from noslip.system.conditions import broken_along, parallel_along
 
 WHAT = "a trajectory"
 SHARE_OF_WRITING = 0.1  # of the time, where rows come slowly
+EVENTS_AT_ONCE = 2**15  # of one kind, in a chunk
 Block = dict[str, np.ndarray]  # rows of the columns that have a time axis
 Columns = dict[str, tuple[tuple[str, ...], np.ndarray]]  # name: dimensions and values; rows have "time" first
 
@@ -55,8 +60,9 @@ class Task:
     system: System
     stepped: System  # the same, perhaps with orthogonal one-forms
     runner: Callable[[bool], TrajectoryRunner[Any]]  # at the start; whether one-forms are made orthogonal
-    columns: Callable[[Row], Columns]
+    columns: Callable[[Row, RunInfo], Columns]
     info: RunInfo
+    events: Events
     steps: int
     every: int
     conserved: bool
@@ -76,15 +82,15 @@ def run_to_store(task: Task, path: str | Path, progress: bool | Progress | None)
 
 def _call(task: Task, first: Row) -> dict[str, Any]:
     """All that decides the bits of the trajectory, as JSON."""
-    of_run = task.columns(first)
+    of_run = task.columns(first, task.info)
     states = {name: of_run[name][1] for name in ("q0", "v0")}
     functions = {"functions of the system": "digest " + digest(equations(task.system).encode())}
     given = {name: x for name, (dims, x) in of_run.items() if dims == ("input",)}
-    return description_of_run(task.info, states, {}, functions, given)
+    return description_of_run(task.info, states, of_events(task.system, task.events), functions, given)
 
 
 def _make(folder: Path, task: Task, first: Row, going: _Going) -> None:
-    store, columns = open_checked(folder, "w"), task.columns(first)
+    store, columns = open_checked(folder, "w"), task.columns(first, task.info)
     per_row = sum(x.nbytes for dims, x in columns.values() if dims[0] == "time")
     rows = max(1, CHUNK_BYTES // per_row)
     for name, (dims, x) in columns.items():
@@ -95,11 +101,26 @@ def _make(folder: Path, task: Task, first: Row, going: _Going) -> None:
         how |= {"chunks": (rows, *(max(n, 1) for n in x.shape[1:])), "dtype": x.dtype}
         fill = np.nan if x.dtype.kind == "f" else 0
         new_array(store, name, BY_ROWS, shape=(0, *x.shape[1:]), fill_value=fill, **how)
+    events = _event_columns(task)
+    for name, (dims, kind, x) in events.items():
+        chunks = (EVENTS_AT_ONCE, *x.shape[1:])
+        new_array(store, name, BY_ROWS, HEAD + kind, shape=x.shape, chunks=chunks, dtype=x.dtype,
+                  fill_value=np.nan, dimension_names=dims)  # fmt: skip
+    columns |= {name: (dims, x) for name, (dims, _, x) in events.items()}
     resume = store.create_group("resume")
-    new_checkpoints(resume, 1, len(going.words()))
+    new_checkpoints(resume, 1, len(task.events) + len(going.words()))
     layout = {"rows": rows, "columns": {name: list(dims) for name, (dims, _) in columns.items()}}
     store.attrs.update(task.info.attributes() | {"layout": layout, "call": _call(task, first)})
     Checkpoints(folder, store).write(0, False, 0, 0, None)
+
+
+def _event_columns(task: Task) -> dict[str, tuple[tuple[str, ...], int, np.ndarray]]:
+    """Of each array of an event: its dimensions, the number of the event, and itself while it is empty."""
+    found = {}
+    for k, (name, there) in enumerate(Log(task.system, task.events).occurrences().items()):
+        for column, (dims, x) in there.columns(name).items():
+            found[column] = dims, k, x
+    return found
 
 
 @dataclass
@@ -145,12 +166,15 @@ class _Writer:
         self.checkpoints = Checkpoints(self.folder, self.group)
         there = self.checkpoints.read(0)
         self.finished, self.written, self.reached = there.finished, there.written, there.reached
+        kinds = len(self.task.events)
+        self.counts, self.log = there.state[:kinds].copy(), Log(self.task.system, self.task.events)
+        self.info = self.task.info
         if self.finished:
             return
         self.mark = self.checkpoints.take(0)
         sweep(self.folder, below=True)
         if self.written:
-            self.going = _Going.of(there.state, self.going)
+            self.going = _Going.of(there.state[kinds:], self.going)
             if self.going.orthogonal[0]:
                 self.runner = self.task.runner(True)
             self.runner.restore(self.going.carry)
@@ -167,7 +191,9 @@ class _Writer:
             while not interruption.asked:
                 if not self.finished:
                     rows, self.reached, failed = self.runner.to(pace.stop(self.reached, steps), steps, every)
-                    self.finished = self._take(self.runner.join([rows]), failed) or self.reached >= steps
+                    ended = self.log.note(self.runner.happened())
+                    self.finished = self._take(self.runner.join([rows]), failed) or ended
+                    self.finished = self.finished or self.reached >= steps
                     pace.reached(self.reached)
                 if self._is_full() or time.monotonic() > last + max(SECONDS_BETWEEN_CHECKPOINTS, pause):
                     began = time.monotonic()
@@ -184,7 +210,8 @@ class _Writer:
     def _begin(self) -> None:
         self.waiting, self.amended, self.tail = [self.going.first], False, {}
         self.written = self.reached = 0
-        self.finished = False
+        self.counts, self.log = 0 * self.counts, Log(self.task.system, self.task.events)
+        self.info, self.finished = self.task.info, False
 
     def _is_full(self) -> bool:
         count = sum(len(rows.step) for rows in self.waiting) - self.amended
@@ -221,24 +248,49 @@ class _Writer:
         """Rows, then the checkpoint that counts them. Full chunks are looked at first."""
         self.checkpoints.require_mark(0, self.mark, f"'{self.folder}'")
         self.going.carry = self.runner.snapshot()
+        if self.finished:
+            self._end(int(self.going.last.step[0]))
         waiting = [part for part in self.waiting if len(part.step)]
         if waiting:
             first = self.written - self.amended
             if first // self.at_once < self.written // self.at_once:
                 self._read_tail(first)
             start = first // self.at_once * self.at_once
-            new = self.task.columns(joined(waiting))
+            new = self.task.columns(joined(waiting), self.info)
             block = {name: np.concatenate([self.tail[name][: first - start], new[name][1]])
                      if self.tail else new[name][1] for name in self.names}  # fmt: skip
             if (looked := self._looked(start, block)) is None:
                 return
             self._put(*looked)
-        state = None if self.finished else self.going.words()
+        self._put_events()
+        state = self.counts if self.finished else np.concatenate([self.counts, self.going.words()])
         if self.finished:
             self._cut()
+            if self.info is not self.task.info:
+                note(self.folder, **self.info.attributes())
         self.checkpoints.write(0, self.finished, self.written, self.reached, state)
         if self.finished:
             sweep(self.folder, below=True)
+
+    def _end(self, step: int) -> None:
+        """What only the end of a run tells: the event that it was, and after how many steps."""
+        by = self.log.stopped_by
+        if by or self.task.steps == NEVER:
+            self.info = replace(self.task.info, stopped_by=by, steps=step)
+
+    def _put_events(self) -> None:
+        """Those since the last time; what a killed process has left there is written again."""
+        for k, (name, there) in enumerate(self.log.occurrences().items()):
+            if not len(there):
+                continue
+            first, last = int(self.counts[k]), int(self.counts[k]) + len(there)
+            for column, (_, values) in there.columns(name).items():
+                array = array_of(self.group, column)
+                if array.shape[0] < last:
+                    array.resize((last, *array.shape[1:]))
+                array[first:last] = values
+            self.counts[k] = last
+        self.log.forget()
 
     def _put(self, start: int, block: Block) -> None:
         count = len(next(iter(block.values())))
@@ -263,6 +315,10 @@ class _Writer:
             array = array_of(self.group, name)
             if array.shape[0] > self.written:
                 array.resize((self.written, *array.shape[1:]))
+        for name, (_, kind, _) in _event_columns(self.task).items():
+            array, count = array_of(self.group, name), int(self.counts[kind])
+            if array.shape[0] > count:
+                array.resize((count, *array.shape[1:]))
 
     # ---- what is asked of the system along the way --------------------------------------------------------
 
@@ -291,6 +347,7 @@ class _Writer:
     def _ended_at(self, start: int, block: Block, row: int, reason: str) -> tuple[int, Block]:
         """Without this row and those after it; the one before says why."""
         step = int(self.going.last.step[0]) - int(np.sum(block["report_steps"][row + 1 :]))
+        self._end(step - int(block["report_steps"][row]))
         if row == 0:  # the one before is in the chunk before
             start, row = start - self.at_once, self.at_once
             block = {name: array_of(self.group, name)[start : start + row] for name in self.names}
@@ -325,11 +382,12 @@ def read_rows(path: str | Path) -> StoredRows:
     there = Checkpoints(folder, group).read(0)  # before the columns, which may grow meanwhile
     if not there.written:
         raise ValueError(f"'{folder}' has no rows yet")
-    columns: dict[str, Any] = {}
+    info, columns = RunInfo.from_attributes(attributes), dict[str, Any]()
+    counts = {f"event_{name}": int(there.state[k]) for k, name in enumerate(info.events)}
+    counts["time"] = there.written
     for name, dims in attributes["layout"]["columns"].items():
         array = array_of(group, name)
-        columns[name] = Column(array, there.written) if dims[0] == "time" else array[...]
-        if dims[0] == "time" and array.shape[0] < there.written:
+        columns[name] = Column(array, counts[dims[0]]) if dims[0] in counts else array[...]
+        if dims[0] in counts and array.shape[0] < counts[dims[0]]:
             raise Damaged(f"'{folder}' is damaged: '{name}' has fewer rows than its checkpoint counts")
-    info = RunInfo.from_attributes(attributes)
     return StoredRows(info, columns, there.finished, there.reached, attributes.get("ended", ""))
