@@ -170,6 +170,11 @@ WORKS: Mapping[str, Work] = {
         "Projection methods and discrete gradient methods for preserving first integrals of ODEs",
         _DCDS, "35 (5), 2079-2098", 2015, "10.3934/dcds.2015.35.2079",
     ),
+    "Ostrowski, Burdick, Lewis, Murray 1995": Work(
+        ("Ostrowski, James", "Burdick, Joel", "Lewis, Andrew D.", "Murray, Richard M."),
+        "The mechanics of undulatory locomotion: the mixed kinematic and dynamic case",
+        "IEEE International Conference on Robotics and Automation", "1945-1951", 1995,
+    ),
     "Suzuki 1990": Work(
         ("Suzuki, Masuo",),
         "Fractal decomposition of exponential operators with applications to many-body theories and Monte "

@@ -23,6 +23,8 @@ LONG = {
     "ensembles.md",
     "tutorial.md",
     "quickstart.md",
+    "examples/identify_a_sleigh.md",
+    "examples/model_predictive_control.md",
     "how_to/add_a_system.md",
     "how_to/choose_an_integrator.md",
     "how_to/draw_a_run.md",

@@ -19,7 +19,9 @@ def start(name):
     return module.system(), module.typical_state()[0]
 
 
-@pytest.mark.parametrize("name", LINEAR)
+@pytest.mark.parametrize(
+    "name", [pytest.param(x, marks=[pytest.mark.slow] if x == "car_with_trailers" else []) for x in LINEAR]
+)
 def test_the_columns_span_the_admissible_velocities(name):
     system, q = start(name)
     mu, M = system.mu(q, jnp.zeros_like(q)), system.mass_matrix(q)

@@ -75,7 +75,8 @@ LINEAR = [name for name in systems.discover() if systems.find(name).system().kin
 def test_energy_and_constraint_on_every_linear_system(method, name):
     case = perturbed_case(systems.find(name))
     run = simulate(case.system, method, case.q0, case.v0, step_size=0.05, steps=2000)
-    assert defect("energy", method, case, run) < 1e-14
+    if case.system.force is None:  # motors and torques change it
+        assert defect("energy", method, case, run) < 1e-14
     assert defect("constraint", method, case, run) < 1e-14
 
 

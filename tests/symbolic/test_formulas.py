@@ -31,7 +31,7 @@ def test_the_formulas_of_every_system_have_the_values_of_its_functions(name):
     assert_allclose(float(found.lagrangian.subs(values)), wanted, rtol=1e-13, atol=1e-14)
     phi = [float(x.subs(values)) for x in found.constraints]
     assert_allclose(phi, np.asarray(system.phi(q, v)), rtol=1e-12, atol=1e-14)
-    assert len(found.latex()) == 1 + system.m
+    assert len(found.latex()) == 1 + system.m + len(found.force)
 
 
 def test_forces_words_and_fractions_are_shown():

@@ -11,9 +11,17 @@ from noslip.testing.systems import check_system
 
 MODULES = discover()
 every_system = pytest.mark.parametrize("module", MODULES.values(), ids=MODULES)
+# long, and held by default to equations of their own in test_driven_vehicles.py
+LONG = {"car_with_trailers", "differential_drive", "snakeboard"}
 
 
-@every_system
+@pytest.mark.parametrize(
+    "module",
+    [
+        pytest.param(x, marks=[pytest.mark.slow] if name in LONG else [], id=name)
+        for name, x in MODULES.items()
+    ],
+)
 def test_physics_of_the_system(module: ModuleType) -> None:
     check_system(module)
 
@@ -46,7 +54,9 @@ def test_the_typical_state_is_generic(module: ModuleType) -> None:
 def test_discovery_finds_the_whole_catalogue() -> None:
     expected = {
         "appell_hamel",
+        "car_with_trailers",
         "chaplygin_sleigh",
+        "differential_drive",
         "fbo_particle",
         "gearbox",
         "knife_edge",
@@ -56,6 +66,7 @@ def test_discovery_finds_the_whole_catalogue() -> None:
         "rolling_disk",
         "rolling_disk_on_incline",
         "sinusoidal_particle",
+        "snakeboard",
         "suslov",
         "turntable_ball",
         "two_wheeled_robot",

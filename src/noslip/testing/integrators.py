@@ -214,6 +214,8 @@ def defect(word: str, integrator: Integrator, case: Case, run: Trajectory) -> fl
         errors = diagnostics.first_integral_errors(run)
         return max(float(np.max(np.abs(e))) for e in errors.values()) if errors else None
     if word == "momentum_equation":
+        if case.system.force is not None:  # which enters the equation, and is no part of L_d
+            return None
         found = diagnostics.nonholonomic_momentum(case.system, integrator, run)
         return None if found is None else float(np.max(np.abs(found.defect)))
     if word == "momentum_map":
