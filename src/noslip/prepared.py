@@ -262,7 +262,7 @@ class _Quick:
         table = memory[self.table :].reshape(-1, self.row)
         if memory[self.status] != Status.SOLVED or not self._sound(table.view(np.float64)):
             return None
-        if self.system.m > 1 and not self._independent(fixed, table):
+        if self.system.rows > 1 and not self._independent(fixed, table):
             return None
         return _Unread(
             lambda: self._read(plan, parameters, memory, table), lambda name: self._array(plan, table, name)
