@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 __all__ = ["Ensemble", "Observable", "ensemble"]
 
 
+_HOLONOMIC = ("holonomic_multipliers", "holonomic_residual")
+
+
 @dataclass(frozen=True)
 class Ensemble:
     """Saved states of all members, member first; `status` is 0 where every solve succeeded, and -1 in a store
@@ -51,7 +54,8 @@ class Ensemble:
     `events` has for each event its first time and state in each member and how often it happened,
     `stopped_by` the name of the terminal one that ended a member, whose state stays what it was then.
     After a failure a member's states are NaN and `failed_step` says where it stopped. A member's states and
-    multipliers have the bits of its single run; its energies may differ from that in the last one.
+    multipliers have the bits of its single run; its energies may differ from that in the last one. What is
+    holonomic is None where there are no holonomic constraints.
     """
 
     t: np.ndarray
@@ -71,6 +75,8 @@ class Ensemble:
     events: Mapping[str, Occurrences] = field(default_factory=dict, repr=False)
     stopped_by: np.ndarray = field(default_factory=lambda: np.empty(0, str), repr=False)
     inputs: Mapping[str, np.ndarray] = field(default_factory=dict)
+    holonomic_multipliers: np.ndarray | None = field(default=None, repr=False)
+    holonomic_residual: np.ndarray | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
         members, failed, waiting = len(self.status), np.sum(self.status > 0), np.sum(self.status < 0)
@@ -127,6 +133,8 @@ class Ensemble:
             parameters=parameters,
             info=info,
             inputs=inputs,
+            holonomic_multipliers=arrays.get("holonomic_multipliers"),
+            holonomic_residual=arrays.get("holonomic_residual"),
         )
 
     @classmethod
@@ -154,6 +162,8 @@ class Ensemble:
             "iterations": (("member",), self.iterations),
             "increment": (("member",), self.increment),
         }
+        if self.holonomic_residual is not None:
+            variables |= {name: (("member", "time", "holonomic"), getattr(self, name)) for name in _HOLONOMIC}
         variables |= {f"observed_{name}": (("member", "time"), x) for name, x in self.observed.items()}
         for name, kinds in self.statistics.items():
             variables |= {f"{name}_{kind}": (("member",), x) for kind, x in kinds.items()}

@@ -123,6 +123,11 @@ WORKS: Mapping[str, Work] = {
         "Hamiltonian-conserving discrete canonical equations based on variational difference quotients",
         "Journal of Computational Physics", "76 (1), 85-102", 1988, "10.1016/0021-9991(88)90132-5",
     ),
+    "Jay 1996": Work(
+        ("Jay, Laurent O.",),
+        "Symplectic partitioned Runge-Kutta methods for constrained Hamiltonian systems",
+        "SIAM Journal on Numerical Analysis", "33 (1), 368-387", 1996, "10.1137/0733019",
+    ),
     "Jay 2003": Work(
         ("Jay, Laurent O.",),
         "Solution of index 2 implicit differential-algebraic equations by Lobatto Runge-Kutta methods",

@@ -21,6 +21,7 @@ from noslip.analysis.conservation import (
     energy_drift,
     energy_error,
     first_integral_errors,
+    holonomic_error,
 )
 from noslip.analysis.error_estimate import error_estimate
 from noslip.analysis.thinning import thinned
@@ -114,7 +115,7 @@ def _system_rows(run: Trajectory, system: System | None) -> Iterable[tuple[str, 
     angles = dict.fromkeys(info.angles, " (angle)")
     yield "coordinates", ", ".join(name + angles.get(name, "") for name in info.coordinates)
     if system is not None:
-        yield "constraints", f"{system.m}, {system.kind}" if system.m else "none"
+        yield "constraints", system.constraints
     yield "parameters", ", ".join(f"{k} = {v}" for k, v in info.parameters.items()) or "none"
     yield "initial position", ", ".join(f"{x:.6g}" for x in run.q0)
     yield "initial velocity", ", ".join(f"{x:.6g}" for x in run.v0)
@@ -138,7 +139,7 @@ def _equations(run: Trajectory, system: System | None) -> str:
         return "<p>The functions of this system are too long, or use operations without a formula.</p>"
     lines = [f'<p class="equation">{equation_svg(line)}</p>' for line in found.latex()]
     right, with_reaction = "F", ""
-    if system.m:
+    if system.rows:
         right, with_reaction = r"\mu^T \lambda + F", ", with the reaction along the constraint forms"
     motion = r"\frac{d}{dt}\frac{\partial L}{\partial v} - \frac{\partial L}{\partial q} = " + right
     lines += [f"<p>The motion obeys{with_reaction},</p>"]
@@ -174,8 +175,10 @@ def _kept(
         yield row("energy", "energy", change, " of |T| + |V|")
     else:
         yield "energy", "-", f"{change:.1e} of |T| + |V|", "changes: forces, or constraints that do work"
-    if run.multipliers.shape[1]:
+    if run.multipliers.shape[1] or run.holonomic_residual.shape[1]:
         yield row("constraint phi(q, v) = 0", "constraint", constraint_error(run), "")
+    if run.holonomic_residual.shape[1]:
+        yield row("holonomic constraint g(q) = 0", "holonomic", holonomic_error(run), "")
     if (
         run.multipliers.shape[1]
         and method is not None
@@ -194,7 +197,8 @@ def _kept(
             else "no drift"
         )
         yield "energy per unit of time", "-", f"{slope.slope:.1e} +- {slope.standard_error:.1e}", seen
-    for word in sorted(preserves - {"energy", "constraint", "deformed_constraint", "first_integrals"}):
+    visible = {"energy", "constraint", "holonomic", "deformed_constraint", "first_integrals"}
+    for word in sorted(preserves - visible):
         yield word, "yes", "not visible in one run", VOCABULARY[word]
 
 

@@ -19,7 +19,10 @@ from noslip.run.record import Report
 from noslip.simulate import as_trajectory, failure, simulate
 from noslip.trajectory import Origin, Trajectory
 
-ROW_ARRAYS = ("t", "q", "v", "multipliers", "multiplier_t", "energy", "energy_scale", "constraint_residual")
+ROW_ARRAYS = (
+    "t", "q", "v", "multipliers", "multiplier_t", "energy", "energy_scale", "constraint_residual",
+    "holonomic_multipliers", "holonomic_residual", "holonomic_rate",
+)  # fmt: skip
 
 
 def resume(run: Trajectory, *, steps: int, inputs: Mapping[str, Any] | None = None) -> Trajectory:

@@ -122,6 +122,7 @@ def _checked(
 ) -> tuple[np.ndarray, Any, Array]:
     if not isinstance(system, System):
         raise TypeError(f"`system` must be a System, but {shown(system)} was provided")
+    system.need_free_positions("sampling")
     if system.kind == "nonlinear":
         raise ValueError("sampling needs linear or affine constraints, but these are nonlinear")
     if not isinstance(region, Region):

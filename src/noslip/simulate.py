@@ -270,16 +270,20 @@ def as_trajectory(
     uniform = xp.asarray(info.t0) + rows.step * xp.asarray(info.step_size)
     if info.stopped_by:
         uniform[-1] = rows.t[-1]
+    m, end = pairing.system.m, pairing.system.rows
     own = pairing.integrator.own_time or info.save_at or (xp is jnp and info.events)
     return Trajectory(
         t=rows.t if own else uniform,
         q=rows.q + TURN * rows.turns,
         v=rows.v,
-        multipliers=rows.multipliers,
+        multipliers=rows.multipliers[:, :m],
         multiplier_t=rows.multiplier_t,
         energy=rows.energy,
         energy_scale=rows.energy_scale,
-        constraint_residual=rows.constraint,
+        constraint_residual=rows.constraint[:, :m],
+        holonomic_multipliers=rows.multipliers[:, m:end],
+        holonomic_residual=rows.holonomic,
+        holonomic_rate=rows.constraint[:, m:end],
         first_integrals=_first_integrals(pairing.system, rows),
         report=Report(**vars(rows.interval)),
         q0=xp.asarray(q0),

@@ -41,9 +41,11 @@ class Origin:
 class Trajectory:
     """States, energies, constraint, multipliers and solve report at the saved times (axis 0).
 
-    `energy`, `first_integrals` and `constraint_residual` are evaluated on the very states that the
-    method stepped (angles wrapped); `q` is unwrapped. `multiplier_t` dates the multipliers. `inputs` are
-    those that were given as arrays; a row is evaluated with the inputs of the step that led to it.
+    `energy`, `first_integrals` and `constraint_residual` are evaluated on the very states that the method
+    stepped (angles wrapped); `q` is unwrapped. So are `holonomic_residual`, g(q) of the k holonomic
+    constraints, and `holonomic_rate`, dg/dt = G v, whose reactions are the `holonomic_multipliers`.
+    `multiplier_t` dates the multipliers. `inputs` are those that were given as arrays; a row is evaluated
+    with the inputs of the step that led to it.
     """
 
     t: Array
@@ -54,6 +56,9 @@ class Trajectory:
     energy: Array
     energy_scale: Array
     constraint_residual: Array
+    holonomic_multipliers: Array
+    holonomic_residual: Array
+    holonomic_rate: Array
     first_integrals: Mapping[str, Array]
     report: Report
     q0: Array
@@ -125,8 +130,8 @@ class Trajectory:
         """States at any times between the first row and the last: t, q, v, multipliers, time first.
 
         A polynomial of degree 5 through the rows around a time adds an error O(H^6) in q and O(H^5) in v, H
-        being the distance of the rows; velocities are put on the constraint, multipliers are those of
-        the motion there. A run that was loaded from a file needs its `system`.
+        being the distance of the rows; positions are put on holonomic constraints and velocities on all,
+        multipliers are those of the motion there. A run that was loaded from a file needs its `system`.
         """
         if system is None:
             if self.origin is None:
@@ -148,7 +153,7 @@ class Trajectory:
         q, v, lam = between(system, *rows, times)
         if not is_traced(q):
             times, q, v, lam = (np.asarray(x) for x in (times, q, v, lam))
-        return Between(times, q, v, lam)
+        return Between(times, q, v, lam[:, : system.m], lam[:, system.m : system.rows])
 
     def columns(self) -> dict[str, tuple[tuple[str, ...], Array]]:
         """Every array by the name that it has in a dataset, with its dimensions."""
@@ -165,6 +170,8 @@ class Trajectory:
             "q0": (("coordinate",), self.q0),
             "v0": (("coordinate",), self.v0),
         }
+        if self.holonomic_residual.shape[1]:
+            data |= {name: (("time", "holonomic"), getattr(self, name)) for name in _HOLONOMIC}
         data |= {f"integral_{name}": (time, x) for name, x in self.first_integrals.items()}
         data |= {f"input_{name}": (("input",), x) for name, x in self.inputs.items()}
         for name, there in self.events.items():
@@ -178,8 +185,10 @@ class Trajectory:
         def named(begun: str) -> dict[str, Array]:
             return {k.removeprefix(begun): x for k, x in values.items() if k.startswith(begun)}
 
+        no_rows = np.empty((len(values["time"]), 0))
         return cls(
             t=values["time"],
+            **{name: values.get(name, no_rows) for name in _HOLONOMIC},
             events={
                 name: Occurrences(*(values[f"event_{name}_{x}"] for x in ("t", "q", "v")))
                 for name in info.events
@@ -204,6 +213,8 @@ class Trajectory:
         }
         del arrays["time"]  # an index, which is in memory always
         coords = {"time": np.asarray(self.t), "coordinate": list(self.info.coordinates), "constraint": names}
+        if k := self.holonomic_residual.shape[1]:
+            coords["holonomic"] = [f"holonomic_{i}" for i in range(k)]
         return xarray.Dataset(arrays, coords, self.info.attributes())
 
     def save(self, path: str | Path) -> None:
@@ -248,6 +259,7 @@ class Trajectory:
 _ARRAYS = (
     "q", "v", "multipliers", "multiplier_t", "energy", "energy_scale", "constraint_residual", "q0", "v0",
 )  # fmt: skip
+_HOLONOMIC = ("holonomic_multipliers", "holonomic_residual", "holonomic_rate")
 
 
 def load(path: str | Path) -> Trajectory:

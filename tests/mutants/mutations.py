@@ -264,6 +264,10 @@ OF_THE_GEOMETRY = [
         "return slopes.T + slopes",
         "geometry/test_flow_forms.py",
     ),
+    _of(
+        GEOMETRY, "holonomic", "- g0 - Gbar @ dq", "- g0 + Gbar @ dq", "integrators/test_claims_holonomic.py"
+    ),
+    _of(GEOMETRY, "holonomic", "rate + soft(", "rate - soft(", "integrators/test_claims_holonomic.py"),
     _of(GEOMETRY, "frame_free", "u = g[n:] - e", "u = g[n:] + e", "geometry/test_free_bracket.py"),
     _of(
         GEOMETRY,

@@ -9,6 +9,7 @@ from noslip.analysis.conservation import (
     energy_drift,
     energy_error,
     first_integral_errors,
+    holonomic_error,
 )
 from noslip.analysis.jacobi import jacobi_defect, jacobiator
 from noslip.analysis.linearize import Linearization, Stability, linearize, stability
@@ -47,6 +48,7 @@ __all__ = [
     "energy_drift",
     "energy_error",
     "first_integral_errors",
+    "holonomic_error",
     "jacobi_defect",
     "jacobiator",
     "linearize",

@@ -28,7 +28,7 @@ def canonical_form_defect(
     Jacobian of one step for (q, p), by automatic differentiation."""
     if system.m:
         raise ValueError(f"dq ^ dp is kept without constraints only, but the system has {system.m}")
-    if reason := integrator.applies_to(system):
+    if reason := integrator.refusal(system):
         raise ValueError(f"{type(integrator).__name__} cannot run on this system: {reason}")
     q, v, h = (jnp.asarray(x, dtype=float) for x in (q0, v0, step_size))
     z, n, defects = jnp.concatenate([q, system.momentum(q, v)]), system.n, []

@@ -59,8 +59,14 @@ def first_integral_errors(run: Trajectory) -> dict[str, np.ndarray]:
 
 
 def constraint_error(run: Trajectory) -> float:
-    """The largest |phi(q, v)| of the run; 0 where there are no constraints."""
-    return float(np.max(np.abs(run.constraint_residual), initial=0.0))
+    """The largest |phi(q, v)| of the run, or |G v|; 0 where there are no constraints."""
+    rows = (run.constraint_residual, run.holonomic_rate)
+    return max(float(np.max(np.abs(x), initial=0.0)) for x in rows)
+
+
+def holonomic_error(run: Trajectory) -> float:
+    """The largest |g(q)| of the run; 0 where there are no holonomic constraints."""
+    return float(np.max(np.abs(run.holonomic_residual), initial=0.0))
 
 
 def deformed_constraint_error(system: System, integrator: Integrator, run: Trajectory) -> float:

@@ -11,7 +11,8 @@ neither v_r nor w contains these. Then with x = (r, u), and inputs s,
 
     d(dx)/dt = A dx + B ds,      A = d(v_r, w) / d(r, u),      B = d(v_r, w) / ds
 
-by automatic differentiation. That the motion is steady and the cyclic coordinates are cyclic is checked.
+by automatic differentiation. Holonomic constraints determine k of the coordinates by the others, which are
+then no states either. That the motion is steady and the cyclic coordinates are cyclic is checked.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from noslip.engine.backends.numpy_rows import evaluate_anyhow
 from noslip.errors import unknown_name
 from noslip.numerics.linear import solve, spd_solve
 from noslip.system import System
+from noslip.system.positions import placement
 from noslip.system.time import Timed
 
 STEADY = 1e-8  # of the sizes of velocities and accelerations
@@ -80,12 +82,13 @@ def linearize(
         raise ValueError("linearize needs a system without t, but its Lagrangian or constraints contain it")
     if not system.is_admissible(q, v):
         raise ValueError(f"`v` must satisfy the constraint, but phi(q, v) = {np.asarray(system.phi(q, v))}")
-    rest = tuple(k for k, name in enumerate(system.coordinates) if name not in cyclic)
     moving = tuple(map(system.index, cyclic))
+    placed = _placed(system, q, np.array(moving, int))
+    rest = tuple(k for k in range(system.n) if k not in (*moving, *placed))
     speeds, u, names = _speeds(system, q, v, np.array(moving, int))
     s = np.array([system.parameters[name] for name in system.inputs], float)
     rows = [np.asarray(x)[None] for x in (q, u, s, v, float(t))]
-    found = evaluate_anyhow(_equations, (speeds, rest), system, *rows)
+    found = evaluate_anyhow(_equations, (speeds, rest, placed), system, *rows)
     rates, by_q, by_u, by_s = (x[0] for x in found)
     labels = (*(system.coordinates[k] for k in rest), *names)
     _refuse_unsteady(labels, rates, len(rest), v)
@@ -157,17 +160,36 @@ def _speeds(
 
 
 def _equations(
-    static: tuple[_Speeds, tuple[int, ...]], system: System, q: Array, u: Array, s: Array, v: Array, t: Array
+    static: tuple[_Speeds, tuple[int, ...], tuple[int, ...]],
+    system: System,
+    q: Array,
+    u: Array,
+    s: Array,
+    v: Array,
+    t: Array,
 ) -> tuple[Array, ...]:
     """The rates of (r, u), and their derivatives by q, u and the inputs s."""
-    speeds, rest = static
+    speeds, rest, placed = static
 
     def rates(q: Array, u: Array, s: Array) -> Array:
         now = system.with_parameters(dict(zip(system.inputs, s, strict=True)))
+        if placed:  # as for velocities: g vanishes at the state
+            bound = jnp.array(placed)
+            q = q.at[bound].add(-solve(now.G(q)[:, bound], now.g(q)))
         velocity, change = speeds.motion(now, q, u, v, t)
         return jnp.concatenate([velocity[jnp.array(rest, int)], change])
 
     return rates(q, u, s), *jax.jacfwd(rates, (0, 1, 2))(q, u, s)
+
+
+def _placed(system: System, q: np.ndarray, cyclic: np.ndarray) -> tuple[int, ...]:
+    """k coordinates that the holonomic constraints determine, cyclic ones last."""
+    if not system.k:
+        return ()
+    g, allowed = (x[0] for x in evaluate_anyhow(placement, None, system, q[None]))
+    if not np.all(np.abs(g) <= allowed):
+        raise ValueError(f"`q` must satisfy the holonomic constraints, but g(q) = {g}")
+    return tuple(_dependent(np.asarray(system.G(q)), np.setdiff1d(np.arange(system.n), cyclic)))
 
 
 def _dependent(mu: np.ndarray, cyclic: np.ndarray) -> list[int]:

@@ -95,7 +95,7 @@ def measured_order(
 
 
 def _errors(run: Trajectory, row: int, reference: Trajectory) -> list[float]:
-    pairs = ((run.q, reference.q), (run.v, reference.v), (run.multipliers, reference.multipliers))
+    pairs = ((run.q, reference.q), (run.v, reference.v), (_reactions(run), _reactions(reference)))
     return [float(np.max(np.abs(a[row] - b[-1]), initial=0.0)) for a, b in pairs]
 
 
@@ -113,8 +113,13 @@ def _multiplier_errors(system: System, q0: Any, v0: Any, run: Trajectory, rows: 
         h, even = run.info.step_size, np.ptp(apart) <= 1e-9 * np.max(apart)
         how: dict[str, Any] = {"steps": rows - 2} if even else {"save_at": run.multiplier_t[1:rows]}
         motion = simulate(system, ReferenceFlow(), q, v, step_size=h, t0=first, **how)
-        exact.extend(motion.multipliers[1:])
-    return np.max(np.abs(run.multipliers[:rows] - np.array(exact)), axis=1, initial=0.0)
+        exact.extend(_reactions(motion)[1:])
+    return np.max(np.abs(_reactions(run)[:rows] - np.array(exact)), axis=1, initial=0.0)
+
+
+def _reactions(run: Trajectory) -> np.ndarray:
+    """The multipliers of both kinds of constraints."""
+    return np.concatenate([run.multipliers, run.holonomic_multipliers], axis=1)
 
 
 def _reference(system: System, q0: Any, v0: Any, t0: float, time: float) -> Trajectory:

@@ -46,7 +46,8 @@ def nonholonomic_momentum(
     It is not constant: J_{k+1} - J_k = D2 L_d(q_k, q_{k+1}) . (xi(q_{k+1}) - xi(q_k)) is the discrete
     nonholonomic momentum equation (FBO section 2.2), stated for the nodes and the L_d of the method. None for
     a method without an L_d of its own, where D has no direction along cyclic coordinates, and for nonlinear
-    constraints, whose reactions depend on the velocity. The run must hold every step.
+    constraints, whose reactions depend on the velocity, or holonomic ones, where saved states are no nodes.
+    The run must hold every step.
     """
     if run.info.save_every != 1:
         raise ValueError(f"the run must hold every step, but save_every = {run.info.save_every} was used")
@@ -54,7 +55,7 @@ def nonholonomic_momentum(
     cyclic = cyclic_coordinates(system, at=run.q[0])
     columns = [system.index(name) for name in cyclic]
     made_from_one = integrator.defines("discrete_lagrangian")
-    if len(columns) <= system.m or system.kind == "nonlinear" or not made_from_one:
+    if len(columns) <= system.m or system.kind == "nonlinear" or system.k or not made_from_one:
         return None
     h = np.full(len(run.q), run.info.step_size)
     q = evaluate_anyhow(_node, integrator, system, run.q, run.v, h)

@@ -67,7 +67,7 @@ def score(
     source = systems.open_source(name)
     system = source.build({})
     q, v, _ = source.start(system, {})
-    if reason := method.applies_to(system):
+    if reason := method.refusal(system):
         return Score(short_name(method), name, note=reason)
     try:
         run = simulate(system, method, q, v, step_size=step_size, steps=steps)

@@ -36,7 +36,7 @@ def thinned(run: Trajectory, rows: int = ROWS) -> Trajectory:
 def _choice(name: str, column: Column) -> Choice:
     if name == "energy" or name.startswith("integral_"):
         return _farthest(column[0])
-    if name == "constraint_residual":
+    if name in ("constraint_residual", "holonomic_residual", "holonomic_rate"):
         return _farthest(0.0)
     if name == "report_steps":
         return np.add.reduceat

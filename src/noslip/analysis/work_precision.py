@@ -116,7 +116,7 @@ def work_precision(
     found: list[WorkPoint] = []
     rivals: list[Rival] = []
     for method in methods:
-        if reason := method.applies_to(system):
+        if reason := method.refusal(system):
             found.append(WorkPoint(short_name(method), "-", note=reason))
             continue
         for count in counts:

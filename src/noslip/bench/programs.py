@@ -42,7 +42,7 @@ def _rows() -> Iterator[dict[str, Any]]:
         for label, module in systems().items():
             system = module.system()
             row: dict[str, Any] = {"integrator": name, "system": label}
-            if reason := method.applies_to(system):
+            if reason := method.refusal(system):
                 yield row | {"reason": reason}
                 continue
             began = time.perf_counter()

@@ -114,7 +114,7 @@ def _show(result: Trajectory, model: System, seconds: float, estimate: str) -> N
     """The figures of a run in a small table."""
     import numpy as np
 
-    from noslip.analysis.conservation import constraint_error, energy_error
+    from noslip.analysis.conservation import constraint_error, energy_error, holonomic_error
     from noslip.analysis.thinning import thinned
 
     saved = len(result.t)
@@ -126,8 +126,13 @@ def _show(result: Trajectory, model: System, seconds: float, estimate: str) -> N
         ("steps", f"{int(np.sum(report.steps))} of {info.step_size:g}, {saved} saved"),
         ("time", f"{result.t[0]:g} to {result.t[-1]:g}"),
         ("energy error" if conserved else "energy change", f"{change:.1e} of |T| + |V|, at most"),
-        ("constraint residual", f"{constraint_error(result):.1e} at most" if model.m else "no constraints"),
+        (
+            "constraint residual",
+            f"{constraint_error(result):.1e} at most" if model.rows else "no constraints",
+        ),
     ]
+    if model.k:
+        rows.append(("holonomic residual", f"{holonomic_error(result):.1e} at most"))
     for name, values in result.first_integrals.items():
         moved = np.max(np.abs(values - values[0]))
         rows.append((f"first integral {name}", f"{values[0]:.6g}, changes by {moved:.1e} at most"))

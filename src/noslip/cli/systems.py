@@ -26,7 +26,7 @@ def list_systems() -> None:
             parameters = {k: v for k, v in defaults.items() if _is_plain(v)}
             coordinates = ", ".join(f"{c} (angle)" if c in system.angles else c for c in system.coordinates)
             exact = "yes" if source.exact else ""
-            constraints = f"{system.m} {system.kind}" if system.m else "none"
+            constraints = system.constraints.replace(",", "")
             rows.append((source.name, coordinates, constraints, listed(parameters), exact))
         print_table(("system", "coordinates", "constraints", "parameters", "exact solution"), rows)
 

@@ -90,6 +90,7 @@ def adapted_coordinates(
     system: System, q: Any, v: Any = None, *, fibre: tuple[str, ...] | None = None
 ) -> AdaptedCoordinates:
     """Coordinates on D near a state; the fibre is the one given, else the system's, else by pivoting."""
+    system.need_free_positions("a fibre")
     v = np.zeros(system.n) if v is None else v
     mu = np.asarray(system.mu(q, v))
     names = fibre or system.fibre or choose_fibre(system, mu)

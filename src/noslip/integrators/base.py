@@ -52,6 +52,7 @@ INWARD = 16 * 2.0**-52  # of a time, from an end of a step: more than its own ro
 VOCABULARY: Mapping[str, str] = {
     "constraint": "phi(q, v) = 0 at every saved state, to round-off",
     "deformed_constraint": "phi at the method's own inner node, JS (88), to round-off",
+    "holonomic": "g(q) = 0 at every saved state, to round-off; a method without it refuses such systems",
     "energy": "the energy where the motion conserves it, to round-off",
     "first_integrals": "every declared first integral, to round-off",
     "reversible": "self-adjoint: a step of -h undoes a step of h, on the whole state of the method",
@@ -132,6 +133,19 @@ class Integrator:
     def applies_to(self, system: System) -> str | None:
         """None, or one sentence that says why this method cannot run on this system."""
         return None
+
+    def leaves_positions(self, system: System) -> str | None:
+        """The same for holonomic constraints, which a method keeps just if it promises to."""
+        if not system.k or "holonomic" in self.preserves:
+            return None
+        return (
+            "it has holonomic constraints g(q) = 0, which the positions of this method would leave; those of "
+            "methods that promise 'holonomic', such as DiscreteGradient() and SemiImplicitDLA(), stay there"
+        )
+
+    def refusal(self, system: System) -> str | None:
+        """Why this method cannot run on this system, if it cannot; what others ask."""
+        return self.leaves_positions(system) or self.applies_to(system)
 
     def applies_around(self, system: System, q: np.ndarray, v: np.ndarray) -> str | None:
         """The same for a run that starts at (q, v). A method whose conditions depend on values looks at them

@@ -58,6 +58,10 @@ class DiscreteGradient(OnDStar):
     def self_adjoint(self) -> frozenset[str]:
         return super().self_adjoint if self.order == 2 else frozenset()
 
+    @property
+    def preserves(self) -> frozenset[str]:
+        return super().preserves - ({"holonomic"} if "coordinate" in self.gradient else frozenset())
+
     @classmethod
     def variants(cls) -> tuple[DiscreteGradient, ...]:
         # (13) happens to be symmetric on the telling systems, so a test of its own has it

@@ -18,11 +18,13 @@ and * without a frame are those of `geometry.frame_free`, seen from the middle. 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
+from noslip.geometry.holonomic import applied, stage_rows
 from noslip.integrators.base import require_interval, require_one_of
 from noslip.integrators.families.bracket import FRAMES, OnDStar, work
 from noslip.integrators.families.bracket_state import BracketState
@@ -72,11 +74,21 @@ class EnergyCollocation(OnDStar):
         square = rule.b @ jnp.sum(x * dual, axis=1)
         G = G + soft(defect, state.noise) / jnp.where(square > 0, square, 1.0) * dual
 
-        def slope(u: Array, G: Array, c: Array) -> Array:
+        rows = self.rows(system, bracket, state, x)
+
+        def slope(u: Array, G: Array, c: Array, rows: Any) -> Array:
             point = bracket.at(u)
+            if rows is not None:
+                return applied(point, G, state.t.value + c * h, rows)
             return point.apply(G) + point.force(state.t.value + c * h)
 
-        return h * jax.vmap(slope)(z + rule.A @ x, G, jnp.asarray(rule.c))
+        return h * jax.vmap(slope)(z + rule.A @ x, G, jnp.asarray(rule.c), rows)
+
+    def rows(self, system: System, bracket: Any, state: BracketState, x: Array) -> Array | None:
+        """Discrete derivatives of the holonomic constraints at the stages, where there are such."""
+        if state.g is None:
+            return None
+        return stage_rows(system, bracket.plane, self.rule, state.q.value, x[:, : system.n], state.g)
 
     def fixed_point(self, system: System, state: BracketState, x: Array, h: Array) -> Array:
         """Gauss-Seidel as in `DiscreteGradient`: x_q with the new x_rho."""

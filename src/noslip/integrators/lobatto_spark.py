@@ -8,8 +8,9 @@ F_j = dL/dq(Q_j, V_j) + mu(Q_j)^T lam_j + force:
     sum_j b_j c_j^(i-1) phi(Q_j, V_j) = 0,      i = 1 .. s - 1
     phi(q', v') = 0
 
-CFHM section 4.1.3 compares with s = 2. The order is 2 s - 2 in q and v; the constraint holds, the energy
-does not. The multiplier reported is lam_s, which acts at q'.
+CFHM section 4.1.3 compares with s = 2. The order is 2 s - 2 in q and v; the constraint holds, the energy does
+not. The multiplier reported is lam_s, which acts at q'. Holonomic constraints take g(Q_i) = 0, i = 2 .. s, in
+the place of the weighted sums, as in Jay 1996; for s = 2 that is RATTLE.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from noslip.geometry.holonomic import at_stages
 from noslip.integrators.base import Integrator, Observation, inside, pytree, require_one_of
 from noslip.integrators.families.states import VelocityState, kinetic_scale
 from noslip.numerics.collocation import Lobatto, lobatto
@@ -42,8 +44,8 @@ class LobattoSpark(Integrator):
 
     stages: int = 2
 
-    preserves = frozenset({"constraint", "reversible"})
-    reference = "Jay 2003; CFHM section 4.1.3"
+    preserves = frozenset({"constraint", "holonomic", "reversible"})
+    reference = "Jay 2003; Jay 1996; CFHM section 4.1.3"
 
     def __post_init__(self) -> None:
         require_one_of("stages", self.stages, (2, 3, 4))
@@ -70,7 +72,7 @@ class LobattoSpark(Integrator):
     def guess(self, system: System, state: VelocityState, h: Array) -> Stages:
         q, v, t = state.q.value, state.v.value, state.t.value
         dv = h * system.acceleration(q, v, t)
-        lam = jnp.broadcast_to(system.multipliers(q, v, t), (self.stages, system.m))
+        lam = jnp.broadcast_to(system.multipliers(q, v, t), (self.stages, system.rows))
         return Stages(jnp.outer(self.rule.c, dv), lam, dv)
 
     def scale(self, system: System, state: VelocityState, guess: Stages, h: Array) -> Stages:
@@ -92,7 +94,9 @@ class LobattoSpark(Integrator):
         P, F, phi = jax.vmap(at)(Q, V, x.lam, jnp.asarray(rule.c))
         p, end = system.momentum(q, v, t), system.at(t + h)
         powers = rule.b * np.vander(rule.c, self.stages - 1, increasing=True).T
-        constraint = jnp.concatenate([powers @ phi, end.phi(Q[-1], v1)[None]])
+        means = rule.A[1:] @ V / rule.c[1:, None]
+        inner = at_stages(system, q, means, t, h, rule.c[1:], powers @ phi)
+        constraint = jnp.concatenate([inner, end.phi(Q[-1], v1)[None]])
         change = end.momentum(Q[-1], v1) - p
         return Stages(P - p - h * (rule.B @ F), constraint, change - h * (rule.b @ F))
 

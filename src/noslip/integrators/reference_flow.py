@@ -21,7 +21,7 @@ class ReferenceFlow(Integrator):
     """The exact flow to round-off: the yardstick of all other methods."""
 
     order = 16
-    preserves = frozenset({"constraint", "energy", "first_integrals", "reversible"})
+    preserves = frozenset({"constraint", "energy", "first_integrals", "holonomic", "reversible"})
     reference = "JS (22); Biscani, Izzo 2021"
     exact = True
     host_driven = True

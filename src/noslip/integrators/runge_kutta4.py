@@ -2,7 +2,9 @@
 
     dq/dt = v,   dv/dt = acceleration(q, v, t)
 
-It knows nothing of the constraint or the energy, and both drift.
+It knows nothing of the constraint or the energy, and both drift. Only where there are holonomic constraints
+g(q) = 0, without which the motion is soon lost, are q and v put back at the end of a step: q along M^-1 G^T,
+v by the M-orthogonal projection.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from jax import Array
 
 from noslip.integrators.base import Integrator, Observation, Sum, inside, pytree
 from noslip.system import System
+from noslip.system.positions import put_back
 
 
 @pytree
@@ -29,6 +32,7 @@ class RungeKutta4(Integrator):
     """Kutta's method of order 4: what a careful user without structure would take."""
 
     order = 4
+    preserves = frozenset({"holonomic"})
     reference = "Kutta 1901"
 
     def init(self, system: System, q: Array, v: Array, t: Array, h: Array) -> PhaseState:
@@ -43,10 +47,16 @@ class RungeKutta4(Integrator):
         k3 = system.acceleration(q + h / 2 * v2, v3, t + h / 2)
         v4 = v + h * k3
         k4 = system.acceleration(q + h * v3, v4, inside(t, h, 1))
-        return PhaseState(
+        end = PhaseState(
             state.t.plus(h),
             state.q.plus(h / 6 * (v + 2 * v2 + 2 * v3 + v4)),
             state.v.plus(h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)),
+        )
+        if not system.k:
+            return end
+        q1 = put_back(system.at(end.t.value), end.q.value)
+        return PhaseState(
+            end.t, Sum.start(q1), Sum.start(system.project_velocity(q1, end.v.value, end.t.value))
         )
 
     def observe(self, state: PhaseState) -> Observation:

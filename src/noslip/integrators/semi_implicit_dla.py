@@ -11,7 +11,8 @@ is (midpoint, w). In these variables, for (q, v) -> (q1, v1):
 Where L or phi contain t, q and q1 are at t and t + h, qb, qm and qf at t - h/2, t + h/2 and t + 3h/2. For
 constant M: v1 = v + h M^-1 (F(qm) + mu(qm)^T lam), so that only the constraint is implicit.
 CFHM section 4.1.3 compares with this method as SI-DLA. The unknowns are d = v1 - v and lam, which is a
-force and acts at qm, half a step before q1.
+force and acts at qm, half a step before q1. Holonomic constraints hold at the nodes qb, qm, qf; see
+`families.inner_nodes`.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from dataclasses import dataclass
 from jax import Array
 
 from noslip.integrators.base import Integrator, Observation, Sum
+from noslip.integrators.families import inner_nodes
 from noslip.integrators.families.states import Unknown, VelocityState, kinetic_scale
 from noslip.system import System
 
@@ -31,12 +33,13 @@ class SemiImplicitDLA(Integrator):
 
     order = 2
     multiplier_order = 2
-    preserves = frozenset({"constraint", "reversible", "momentum_equation"})
+    preserves = frozenset({"constraint", "holonomic", "reversible", "momentum_equation"})
     reference = "McLachlan, Perlmutter 2006; CFHM section 4.1.3"
 
     def init(self, system: System, q: Array, v: Array, t: Array, h: Array) -> VelocityState:
         lam = system.multipliers(q, v, t)
-        return VelocityState(Sum.start(t), Sum.start(q), Sum.start(v), lam, lam_t=t)
+        state = VelocityState(Sum.start(t), Sum.start(q), Sum.start(v), lam, lam_t=t)
+        return inner_nodes.begun(system, state, h)
 
     def guess(self, system: System, state: VelocityState, h: Array) -> Unknown:
         q, v, t = state.q.value, state.v.value, state.t.value
@@ -56,12 +59,13 @@ class SemiImplicitDLA(Integrator):
         f0 = system.dL_dq(qm, v, tm) + system.applied_force(qm, v, tm)
         f1 = system.dL_dq(qm, v1, tm) + system.applied_force(qm, v1, tm)
         reaction = system.mu(qm, (v + v1) / 2, tm).T @ x.lam
-        return Unknown(p1 - p - h * ((f0 + f1) / 2 + reaction), system.phi(q1, v1, t + h))
+        phi = inner_nodes.phi(system, qm, q1, v1, t, h)
+        return Unknown(p1 - p - h * ((f0 + f1) / 2 + reaction), phi)
 
     def update(self, system: System, state: VelocityState, x: Unknown, h: Array) -> VelocityState:
         t, v = state.t.plus(h), state.v.plus(x.d)
         q = state.q.plus(h / 2 * (state.v.value + v.value))
-        return VelocityState(t, q, v, x.lam, lam_t=t.value - h / 2)
+        return inner_nodes.shown(system, VelocityState(t, q, v, x.lam, lam_t=t.value - h / 2))
 
     def discrete_lagrangian(self, system: System, q: Array, q1: Array, h: Array) -> Array:
         ends = [system.lagrangian(x, (q1 - q) / h, system.parameters) for x in (q, q1)]
@@ -71,4 +75,4 @@ class SemiImplicitDLA(Integrator):
         return q + h / 2 * v
 
     def observe(self, state: VelocityState) -> Observation:
-        return Observation(state.t.value, state.q.value, state.v.value, state.lam, state.lam_t)
+        return Observation(state.t.value, *state.shown, state.lam, state.lam_t)

@@ -76,7 +76,7 @@ class VariableStep(BuiltOn):
 
     @property
     def preserves(self) -> frozenset[str]:
-        return self.base.preserves & {"constraint", "energy", "first_integrals", "reversible"}
+        return self.base.preserves & {"constraint", "energy", "first_integrals", "holonomic", "reversible"}
 
     def log_rate(self, system: System, T: Array, q: Array, v: Array, t: Array) -> Array:
         """ln R."""

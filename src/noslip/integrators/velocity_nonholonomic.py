@@ -13,7 +13,8 @@ beta = 0 is JS (71)-(72), explicit if the mass matrix is constant; beta = 1/2 is
 that (76c) lacks, and the I-DLA of CFHM section 4. `rho` takes the place of rho^beta. External forces take
 the weights of dL/dq. For nonlinear constraints mu is dphi/dv at qm and the mean velocity, which keeps the
 method of a map adjoint to that of the adjoint map. Where L or phi contain t, q, qm and q1 are at t,
-t + (1 - beta) h and t + h.
+t + (1 - beta) h and t + h. Holonomic constraints hold at the original nodes of beta = 1/2; see
+`families.inner_nodes`.
 
 paper -> code: eps -> h, q~_k -> q, q~_{k+1} -> q1, lambda_{k+1} -> lam (a force, dated at qm).
 """
@@ -29,6 +30,7 @@ from jax import Array
 from noslip.geometry.finite_difference_map import FiniteDifferenceMap
 from noslip.integrators.base import inside
 from noslip.integrators.families import finite_difference_maps as maps
+from noslip.integrators.families import inner_nodes
 from noslip.integrators.families.lagrange_dalembert import LagrangeDAlembert, forces_ignore_velocity
 from noslip.integrators.families.states import Unknown, VelocityState
 from noslip.numerics.linear import spd_solve
@@ -55,7 +57,8 @@ class VelocityNonholonomic(maps.MapMethod, LagrangeDAlembert):
     @property
     def preserves(self) -> frozenset[str]:
         kept = frozenset({"constraint", "momentum_equation"})
-        return kept | {"reversible"} if self.map.symmetric else kept
+        kept = kept | {"reversible"} if self.map.symmetric else kept
+        return kept | {"holonomic"} if self.beta == 0.5 and self.rho is None else kept
 
     @classmethod
     def variants(cls) -> tuple[VelocityNonholonomic, ...]:
@@ -73,7 +76,9 @@ class VelocityNonholonomic(maps.MapMethod, LagrangeDAlembert):
 
     def init(self, system: System, q: Array, v: Array, t: Array, h: Array) -> VelocityState:
         state = super().init(system, q, v, t, h)
-        return state if self.rho is None else maps.mapped_init(self.rho, system, state, h)
+        if self.rho is None:
+            return inner_nodes.begun(system, state, h)
+        return maps.mapped_init(self.rho, system, state, h)
 
     def residual(self, system: System, state: Any, x: Unknown, h: Array) -> Unknown:
         if self.rho is not None:
@@ -89,12 +94,12 @@ class VelocityNonholonomic(maps.MapMethod, LagrangeDAlembert):
         reaction = system.mu(qm, (v + v1) / 2, t + (1 - beta) * h).T @ x.lam
         change = system.momentum(q1, v1, t + h) - system.momentum(q, v, t)
         balance = change - h * ((1 - beta) * f1 + beta * f0 + reaction)
-        return Unknown(balance, system.phi(q1, v1, t + h))
+        return Unknown(balance, inner_nodes.phi(system, qm, q1, v1, t, h))
 
     def update(self, system: System, state: Any, x: Unknown, h: Array) -> VelocityState:
         if self.rho is not None:
             return maps.mapped_update(self.rho, system, state, x, h)
-        return super().update(system, state, x, h)
+        return inner_nodes.shown(system, super().update(system, state, x, h))
 
     def node(self, q: Array, v: Array, h: Array) -> Array:
         """The original node q_k ahead of the redefined one."""

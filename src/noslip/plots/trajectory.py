@@ -127,18 +127,35 @@ def _draw_energy(ax: Axes, runs: Mapping[str, Trajectory]) -> None:
 
 
 def _draw_constraint(ax: Axes, runs: Mapping[str, Trajectory], components: bool) -> None:
-    m = next(iter(runs.values())).constraint_residual.shape[1]
-    if not m:
+    first = next(iter(runs.values()))
+    names = _row_names(first)
+    if not names:
         _nothing(ax, "constraint residual", "no constraints")
         return
     for k, (label, run) in enumerate(runs.items()):
-        residual = np.abs(run.constraint_residual)
+        residual = np.abs(np.concatenate([run.constraint_residual, run.holonomic_residual], axis=1))
         if components:
-            for a in range(m):
-                _error_line(ax, run.t, residual[:, a], f"{a + 1}", a)
+            for a, name in enumerate(names):
+                _error_line(ax, run.t, residual[:, a], name, a)
         else:
             _error_line(ax, run.t, np.max(residual, axis=1), label, k)
-    _finish_errors(ax, "|phi(q, v)|", "constraint residual", legend=components and m > 1)
+    shown = [
+        x
+        for x, rows in (("|phi(q, v)|", first.multipliers), ("|g(q)|", first.holonomic_residual))
+        if rows.shape[1]
+    ]
+    _finish_errors(ax, ", ".join(shown), "constraint residual", legend=components and len(names) > 1)
+
+
+def _row_names(run: Trajectory) -> list[str]:
+    """Numbers of the velocity constraints, and g with a number of the holonomic ones."""
+    m, k = run.multipliers.shape[1], run.holonomic_residual.shape[1]
+    return [f"{a + 1}" for a in range(m)] + [f"g {b + 1}" if k > 1 else "g" for b in range(k)]
+
+
+def _reactions(run: Trajectory) -> np.ndarray:
+    """The multipliers of both kinds of constraints."""
+    return np.concatenate([run.multipliers, run.holonomic_multipliers], axis=1)
 
 
 def _draw_first_integrals(ax: Axes, runs: Mapping[str, Trajectory]) -> None:
@@ -152,23 +169,23 @@ def _draw_first_integrals(ax: Axes, runs: Mapping[str, Trajectory]) -> None:
 
 
 def _draw_multipliers(ax: Axes, run: Trajectory) -> None:
-    m = run.multipliers.shape[1]
-    if not m:
+    names = _row_names(run)
+    if not names:
         _nothing(ax, "multipliers", "no constraints, no multipliers")
         return
-    for a in range(m):
-        _plain_line(ax, run.multiplier_t, run.multipliers[:, a], f"{a + 1}", a)
+    for a, name in enumerate(names):
+        _plain_line(ax, run.multiplier_t, _reactions(run)[:, a], name, a)
     ax.set_ylabel("lam" if run.info.multiplier_source == "method" else "lam(q, v), from the state")
-    _finish(ax, "multipliers", legend=m > 1)
+    _finish(ax, "multipliers", legend=len(names) > 1)
 
 
 def _draw_all_multipliers(ax: Axes, runs: Mapping[str, Trajectory]) -> None:
-    if not next(iter(runs.values())).multipliers.shape[1]:
+    if not _row_names(next(iter(runs.values()))):
         _nothing(ax, "multipliers", "no constraints, no multipliers")
         return
     for k, run in enumerate(runs.values()):
-        for a in range(run.multipliers.shape[1]):
-            _plain_line(ax, run.multiplier_t, run.multipliers[:, a], "", k)
+        for values in _reactions(run).T:
+            _plain_line(ax, run.multiplier_t, values, "", k)
     ax.set_ylabel("lam")
     _finish(ax, "multipliers")
 

@@ -26,6 +26,7 @@ from noslip.run.member import MemberGroup
 from noslip.run.pairing import Pairing, pairing_of
 from noslip.system import System
 from noslip.system.conditions import ADMISSIBLE, admissibility, broken_near, parallel_along
+from noslip.system.positions import dependent_rows, placement
 from noslip.system.time import visible
 
 
@@ -183,10 +184,11 @@ def _check_values(
         raise ValueError(f"the constraint must be finite, but at q0 = {np.asarray(q)} it is not")
     if len(values := small_singular_values(mu)):
         raise ValueError(
-            f"the constraint one-forms must have full rank {system.m}, but at q0 = {np.asarray(q)} "
-            f"their singular values are {values}"
+            f"the constraint one-forms must have full rank {system.rows}, but at q0 = {np.asarray(q)} "
+            f"their singular values are {values}{dependent_rows(system, mu)}"
         )
     if not sure:
+        _refuse_misplaced(system, q)
         _refuse_inadmissible(system, q, v)
     if jacobian is not None and len(values := small_singular_values(jacobian)):
         raise ValueError(
@@ -208,6 +210,17 @@ def _refuse_mass(M: np.ndarray, q: np.ndarray, only_indefinite: bool = False) ->
         )
 
 
+def _refuse_misplaced(system: System, q: np.ndarray) -> None:
+    if not system.k:
+        return
+    g, allowed = (x[0] for x in evaluate_anyhow(placement, None, system, np.asarray(q)[None]))
+    if not np.all(np.abs(g) <= allowed):
+        raise ValueError(
+            f"`q0` must satisfy the holonomic constraints, but g(q0) = {g} (at most {allowed} is allowed, "
+            f"{ADMISSIBLE:.0e} of its terms); system.project_position(q0) gives a position nearby that does"
+        )
+
+
 def _refuse_inadmissible(system: System, q: np.ndarray, v: np.ndarray) -> None:
     phi, allowed = (
         x[0] for x in evaluate_anyhow(admissibility, None, system, np.asarray(q)[None], np.asarray(v)[None])
@@ -224,16 +237,17 @@ def _surely_admissible(pairing: Pairing, q: np.ndarray, v: np.ndarray) -> bool:
     """Whether a few multiplications can tell that mass matrix, constraints, frame and velocity are good, and
     all values finite. It is the usual answer, and the factorisations that give the precise one take longer
     than a short run."""
-    n, m = pairing.system.n, pairing.system.m
+    n, m, k = pairing.system.n, pairing.system.rows, pairing.system.k
     if n > 6 or (numbers := pairing.at_state(_numbers_of_start, q, v)) is None:
         return False
-    sizes = [n * n, m * m, (n - m) ** 2 if pairing.system.frame else 0, m, m]
-    mass, gram, frame, phi, terms, rest = _cut(numbers, sizes)
+    sizes = [n * n, m * m, (n - m) ** 2 if pairing.system.frame else 0, m, m, k, k]
+    mass, gram, frame, phi, terms, g, allowed, rest = _cut(numbers, sizes)
     return (
         _surely_regular(mass, n)
         and _surely_regular(gram, m)
         and _surely_regular(frame, n - m if frame else 0)
         and all(abs(x) <= ADMISSIBLE * size for x, size in zip(phi, terms, strict=True))
+        and all(abs(x) <= size for x, size in zip(g, allowed, strict=True))
         and all(map(math.isfinite, rest))
     )
 
@@ -249,16 +263,17 @@ def _numbers_of_start(system: System, q: Array, v: Array) -> tuple[Array, ...]:
     X = jnp.zeros((system.n, 0)) if system.frame is None else system.frame(q, p)
     integrals = [jnp.asarray(f(q, v, p), float) for f in system.first_integrals.values()]
     rest = [system.energy(q, v), *integrals]
+    rest = [*placement(None, system, q), *rest] if system.k else rest
     return system.mass_matrix(q), mu @ mu.T, X.T @ X, system.phi(q, v), system.constraint_size(q, v), *rest
 
 
 def parallel_at(pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float) -> bool:
     """Whether the one-forms are nearly parallel at this state."""
-    if pairing.system.m < 2:
+    if pairing.system.rows < 2:
         return False
     if pairing.system.clocked or (numbers := pairing.at_state(System.mu, q, v)) is None:
         return parallel_along(pairing.system, q[None], v[None], np.full(1, t))
-    return nearly_parallel(np.reshape(numbers, (pairing.system.m, -1)))
+    return nearly_parallel(np.reshape(numbers, (pairing.system.rows, -1)))
 
 
 def _surely_regular(matrix: Sequence[float], n: int) -> bool:
@@ -342,7 +357,12 @@ def refuse_inadmissible(system: System, group: MemberGroup) -> None:
             )
     names = tuple(varying)
     values = [varying[name].reshape(members, -1) for name in names]
-    phi, allowed = evaluate_anyhow(_admissibility_of_member, names, system, *rows, *values)
+    phi, allowed, g, near = evaluate_anyhow(_admissibility_of_member, names, system, *rows, *values)
+    if len(off := np.flatnonzero(~np.all(np.abs(g) <= near, axis=1))):
+        raise ValueError(
+            f"`q0s` must satisfy the holonomic constraints, but {len(off)} of {members} members do not, "
+            f"first member {off[0]} with g = {g[off[0]]}; system.project_position(q0) gives one that does"
+        )
     if len(off := np.flatnonzero(~np.all(np.abs(phi) <= allowed, axis=1))):
         raise ValueError(
             f"`v0s` must satisfy the constraint, but {len(off)} of {members} members do not, first member "
@@ -352,7 +372,9 @@ def refuse_inadmissible(system: System, group: MemberGroup) -> None:
 
 def _admissibility_of_member(
     names: tuple[str, ...], system: System, q: Array, v: Array, *values: Array
-) -> tuple[Array, Array]:
+) -> tuple[Array, Array, Array, Array]:
     own = {name: x.reshape(np.shape(system.parameters[name])) for name, x in zip(names, values, strict=True)}
     _, static = system.tree_flatten()
-    return admissibility(None, system.tree_unflatten(static, (dict(system.parameters) | own,)), q, v)
+    member = system.tree_unflatten(static, (dict(system.parameters) | own,))
+    placed = placement(None, member, q) if system.k else (jnp.zeros(0), jnp.zeros(0))
+    return *admissibility(None, member, q, v), *placed

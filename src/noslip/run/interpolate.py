@@ -7,7 +7,8 @@ s = (t - t0) / H, d = q1 - q0 - H v0 - H^2 a0 / 2, e = H (v1 - v0 - H a0), f = H
          + (10 d - 4 e + f / 2) s^3 + (7 e - 15 d - f) s^4 + (6 d - 3 e + f / 2) s^5
 
 The error that this adds is O(H^6) in q and O(H^5) in v, which is its slope, put on the constraint by the
-M-orthogonal projection at q(s). Multipliers are those of the motion at that state.
+M-orthogonal projection at q(s), as q(s) is put on holonomic constraints by Newton's method along M^-1 G^T.
+Multipliers are those of the motion at that state.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from jax import Array
 
 from noslip.integrators.base import inside
 from noslip.system import System
+from noslip.system.positions import put_back
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,7 @@ class Between:
     q: Any
     v: Any
     multipliers: Any
+    holonomic_multipliers: Any
 
 
 @jax.jit
@@ -53,6 +56,7 @@ def between(system: System, t: Array, q: Array, v: Array, times: Array) -> tuple
         c3, c4, c5 = 10 * d - 4 * e + f / 2, 7 * e - 15 * d - f, 6 * d - 3 * e + f / 2
         x = q0 + s * (H * v0 + s * (H**2 / 2 * a0 + s * (c3 + s * (c4 + s * c5))))
         slope = v0 + s * (H * a0 + s * (3 * c3 + s * (4 * c4 + s * 5 * c5)) / H)
+        x = put_back(system.at(time), x)
         w = system.project_velocity(x, slope, time)
         return x, w, system.multipliers(x, w, time)
 

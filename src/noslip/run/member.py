@@ -40,6 +40,7 @@ class MemberRow:
     energy: Array
     energy_scale: Array
     constraint: Array
+    holonomic: Array
     observed: dict[str, Array]
 
 
@@ -120,6 +121,7 @@ class Member:
             system.energy(seen.q, seen.v),
             system.energy_scale(seen.q, seen.v),
             _worst_residual(system, seen.q, seen.v),
+            system.g(seen.q),
             observed,
         )
         failed = carry.interval.status != Status.SOLVED
@@ -181,4 +183,4 @@ class MemberInputs:
 
 def _worst_residual(system: System, q: Array, v: Array) -> Array:
     """The largest |phi(q, v)|, 0 where there are no constraints."""
-    return jnp.max(jnp.abs(system.phi(q, v))) if system.m else jnp.zeros(())
+    return jnp.max(jnp.abs(system.phi(q, v))) if system.rows else jnp.zeros(())

@@ -12,6 +12,7 @@ import numpy as np
 from jax import Array
 
 from noslip.engine.backends.heyoka_expressions import heyoka_expressions
+from noslip.engine.backends.numpy_rows import evaluate_anyhow
 from noslip.engine.program import CannotTranslate
 from noslip.engine.translate import translate
 from noslip.integrators.solve import Status
@@ -24,6 +25,7 @@ from noslip.run.runner import NOTHING, Happened, Piece, joined, last_of
 from noslip.run.step import Carry, Interval, Row
 from noslip.system import System
 from noslip.system.inputs import Drive, Held
+from noslip.system.positions import put_back
 
 BLOCK = 256  # steps between restarts of the adaptive flow
 KEPT = 64  # compiled flows; the oldest goes first
@@ -118,16 +120,21 @@ class ReferenceTrajectory:
             rows.interval.failed_step[-1] = self.step + 1
         if marks:
             self.q, self.turns = self._wrap(states[-1][:n], self.turns)
-            self.v = np.asarray(
-                self._system_at_node(self.step).project_velocity(
-                    self.q, states[-1][n:], self.t0 + self.step * self.h
-                )
-            )
+            system = self._system_at_node(self.step)
+            self.v = np.asarray(system.project_velocity(self.q, states[-1][n:], self.t0 + self.step * self.h))
         return rows, failed
 
     def _flow_through(self, y: np.ndarray, times: list[float], parts: np.ndarray) -> tuple[np.ndarray, int]:
         """The states at times[1:], so many steps further, and how many were reached; with inputs, each step
-        by itself."""
+        by itself. Where there are holonomic constraints, these and phi are met in every state."""
+        found, reached = self._freely_through(y, times, parts)
+        if self.system.k and reached:
+            rows = np.array(found[:reached]), np.array(times[1 : reached + 1])
+            return evaluate_anyhow(_put_back, None, self.system, *rows), reached
+        return found, reached
+
+    def _freely_through(self, y: np.ndarray, times: list[float], parts: np.ndarray) -> tuple[np.ndarray, int]:
+        """The same as the flow finds it: positions and velocities leave their constraints by its errors."""
         if self.inputs is None:
             return self.flow(self.system, y, times)
         n, found = self.system.n, []
@@ -181,6 +188,12 @@ class ReferenceTrajectory:
 @jax.jit
 def _observed(system: System, q: Array, v: Array, t: Array) -> Any:
     return system.multipliers(q, v, t), *steps.energies(system.at(t), q, v)
+
+
+def _put_back(_: None, system: System, y: Array, t: Array) -> Array:
+    """The state (q, v) nearby with g = 0 and phi = 0."""
+    q = put_back(system.at(t), y[: system.n])
+    return jnp.concatenate([q, system.project_velocity(q, y[system.n :], t)])
 
 
 @jax.jit

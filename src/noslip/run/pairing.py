@@ -41,11 +41,12 @@ class Pairing:
     @functools.cached_property
     def refusal(self) -> str | None:
         """Why this method cannot run on this system, if it cannot."""
-        return self.integrator.applies_to(self.system)
+        return self.integrator.refusal(self.system)
 
     def refusal_near(self, q: np.ndarray, v: np.ndarray) -> str | None:
         """The same for a run from this state; asked anew only where no run has started nearby."""
-        if not self.integrator.defines("applies_around"):
+        leaves = self.integrator.leaves_positions(self.system)
+        if leaves or not self.integrator.defines("applies_around"):
             return self.refusal
         if self._region.holds(q.tolist()):
             return None

@@ -95,10 +95,13 @@ class Plan:
         arrays = {
             "q": rows_of.q,
             "v": rows_of.v,
-            "multipliers": rows_of.multipliers,
+            "multipliers": rows_of.multipliers[..., : self.system.m],
             "energy": rows_of.energy,
             "constraint_residual": rows_of.constraint,
         }
+        if self.system.k:
+            reactions = rows_of.multipliers[..., self.system.m : self.system.rows]
+            arrays |= {"holonomic_multipliers": reactions, "holonomic_residual": rows_of.holonomic}
         if self.integrator.own_time:
             arrays["t"] = rows_of.t
         return arrays | {f"observed_{name}": x for name, x in rows_of.observed.items()}

@@ -23,6 +23,7 @@ from noslip.run.step import Carry, Row
 from noslip.system import System
 from noslip.system.conditions import ADMISSIBLE
 from noslip.system.inputs import Drive
+from noslip.system.positions import placement
 
 LARGEST = 64  # coordinates; beyond, XLA runs the step better
 Fixed = tuple[System, Array]  # what no step changes: the system, and h
@@ -79,7 +80,11 @@ class StepPrograms:
             q, v, t, drive = initial
             here = fixed[0].driven(drive).at(t)
             finite = jnp.all(jnp.isfinite(q)) & jnp.all(jnp.isfinite(v))
-            return finite & jnp.all(jnp.abs(here.phi(q, v)) <= ADMISSIBLE * here.constraint_size(q, v))
+            good = jnp.all(jnp.abs(here.phi(q, v)) <= ADMISSIBLE * here.constraint_size(q, v))
+            if here.k:
+                g, allowed = placement(None, here, q)
+                good = good & jnp.all(jnp.abs(g) <= allowed)
+            return finite & good
 
         return native.map_function(translate(verdict, self.fixed, self.initial), 1)
 

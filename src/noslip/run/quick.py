@@ -69,7 +69,7 @@ class Quick:
         self.looks = None if len(looks) == rows + 1 else looks  # all of them, or some
         self.count = len(looks)
         self.fixed_often = np.repeat(self.fixed, self.count, axis=0)
-        self.found = programs.independence_one.call if self.system.m > 1 else None
+        self.found = programs.independence_one.call if self.system.rows > 1 else None
         self.free: list[_Memory] = []
 
     def run(

@@ -70,6 +70,7 @@ class Row:
     energy: Array
     energy_scale: Array
     constraint: Array
+    holonomic: Array
     first_integrals: dict[str, Array]
     interval: Interval
 
@@ -159,12 +160,12 @@ def row_of(system: System, integrator: Integrator, carry: Carry) -> Row:
     )  # fmt: skip
 
 
-def energies(system: System, q: Array, v: Array) -> tuple[Array, Array, Array, dict[str, Array]]:
-    """Energy, its scale, constraint and first integrals of one state."""
+def energies(system: System, q: Array, v: Array) -> tuple[Array, Array, Array, Array, dict[str, Array]]:
+    """Energy, its scale, both kinds of constraints and first integrals of one state."""
     integrals = {
         name: jnp.asarray(f(q, v, system.parameters), float) for name, f in system.first_integrals.items()
     }
-    return system.energy(q, v), system.energy_scale(q, v), system.phi(q, v), integrals
+    return system.energy(q, v), system.energy_scale(q, v), system.phi(q, v), system.g(q), integrals
 
 
 def save(system: System, integrator: Integrator, carry: Carry) -> tuple[Row, Carry]:

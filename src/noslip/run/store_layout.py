@@ -29,7 +29,10 @@ NOT_RUN = -1
 DECIDE = (
     "integrator", "options", "coordinates", "angles", "step_size", "steps", "save_every", "t0", "backend",
 )  # fmt: skip
-DIMENSIONS = {"q": "coordinate", "v": "coordinate", "multipliers": "constraint"}
+DIMENSIONS = {
+    "q": "coordinate", "v": "coordinate", "multipliers": "constraint",
+    "holonomic_multipliers": "holonomic", "holonomic_residual": "holonomic",
+}  # fmt: skip
 
 
 def begin(plan: Plan, group: MemberGroup, folder: Path, chunk: int | None) -> str:
@@ -159,7 +162,8 @@ def equations(system: System, watched: Sequence[Any] = ()) -> str:
         p = here.parameters
         own = [jnp.asarray(f(q, v, p)) for f in watched]
         frame = None if system.frame is None else jnp.asarray(system.frame(q, p))
-        return system.lagrangian(q, v, p), here.phi(q, v), here.applied_force(q, v, t), frame, own
+        placed = [here.g(q)] if system.k else []
+        return system.lagrangian(q, v, p), here.phi(q, v), here.applied_force(q, v, t), frame, own, *placed
 
     return re.sub(r" at 0x[0-9a-f]+", "", str(jax.make_jaxpr(all_of_it)(system, x, x, t)))
 

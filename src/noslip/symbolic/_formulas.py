@@ -31,7 +31,7 @@ class Formulas:
     the parameters; `names` are the LaTeX names of all symbols."""
 
     lagrangian: sp.Expr
-    constraints: tuple[sp.Expr, ...]
+    constraints: tuple[sp.Expr, ...]  # holonomic ones last
     force: Mapping[str, sp.Expr]
     q: tuple[sp.Symbol, ...]
     v: tuple[sp.Symbol, ...]
@@ -80,6 +80,7 @@ def formulas(system: System) -> Formulas | None:
     try:
         (lagrangian,) = run(system.lagrangian, at, velocity)
         constraints = run(phi, at, velocity)
+        constraints += [] if system.holonomic is None else run(system.holonomic, at)
         force = [] if system.force is None else run(system.force, at, velocity, _array(t))
     except CannotTranslate:
         return None

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from noslip.engine.translate import depends_on
 from noslip.engine.translate.jaxprs import float_types
 from noslip.errors import first_line, shown, unknown_name, users_line
 from noslip.system.time import visible
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
     from noslip.system import System
 
 
-def check_structure(system: System) -> int:
-    """Check names, shapes and precision; return m, the number of constraints."""
+def check_structure(system: System) -> tuple[int, int]:
+    """Check names, shapes and precision; return m and k, the numbers of velocity and holonomic
+    constraints."""
     n = len(system.coordinates)
     if n == 0:
         raise ValueError("`coordinates` must name at least one coordinate, but () was provided")
@@ -46,8 +48,9 @@ def check_structure(system: System) -> int:
     else:
         shape = _shape("constraint(q, v, p)", system.constraint, (q, q, p), "(m,)", lambda s: len(s) == 1)
     m = shape[0]
-    if not 0 <= m < n:
-        raise ValueError(f"the number of constraints must be from 0 to {n - 1}, but {m} were given")
+    k = _holonomic(system, q, p)
+    if not 0 <= m + k < n:
+        raise ValueError(f"the number of constraints must be from 0 to {n - 1}, but {m + k} were given")
     if system.force is not None:
         _shape("force(q, v, t, p)", system.force, (q, q, t, p), f"({n},)", lambda s: s == (n,))
     if system.frame is not None:
@@ -62,7 +65,25 @@ def check_structure(system: System) -> int:
         raise ValueError(
             f"`fibre` must name {m} coordinates, one per constraint, but {system.fibre} was provided"
         )
-    return m
+    return m, k
+
+
+def _holonomic(system: System, q: jax.ShapeDtypeStruct, p: Any) -> int:
+    """The number of holonomic constraints."""
+    if system.holonomic is None:
+        return 0
+    k: int = _shape("holonomic(q, p)", system.holonomic, (q, p), "(k,)", lambda s: len(s) == 1)[0]
+    for name in ("frame", "fibre", "multiplier"):
+        if getattr(system, name) is not None:
+            raise ValueError(f"`{name}` must be left out where `holonomic` is given, but both were")
+    own = {name: jax.ShapeDtypeStruct((), float) for name in system.inputs}
+    given = {name: jax.ShapeDtypeStruct(np.shape(x), float) for name, x in p.items()}
+    if own and depends_on(lambda u, q, p: system.holonomic(q, p | u), 0, own, q, given):  # type: ignore[misc]
+        raise ValueError(
+            "`holonomic` must not contain `inputs`, since positions cannot jump with them, but it does; "
+            "let it take t"
+        )
+    return k
 
 
 def _check_names(kind: str, names: tuple[str, ...], coordinates: tuple[str, ...]) -> None:

@@ -17,6 +17,7 @@ from jax import Array
 
 from noslip.engine.backends.numpy_rows import evaluate_anyhow
 from noslip.numerics.linear import nearly_parallel
+from noslip.system.positions import dependent_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -135,7 +136,7 @@ def _broken(
             if not values[-1] > FULL_RANK * values[0]:
                 return k, (
                     f"the {name} must have full rank {min(matrix.shape)}, but at q = {q[k]} "
-                    f"the singular values are {values}"
+                    f"the singular values are {values}" + dependent_rows(system, matrix)
                 )
     return 0, None
 
@@ -195,6 +196,8 @@ def _everything(system: System, q: Array, v: Array, t: Array) -> dict[str, tuple
         "lagrangian": (jnp.atleast_1d(system.lagrangian(q, v, p)), system.energy_scale(q, v)),
         "constraint": (jnp.concatenate([system.phi(q, v), mu.ravel()]), system.constraint_size(q, v)),
     }
+    if system.k:
+        found["holonomic constraint"] = system.g(q), jnp.abs(system.G(q)) @ jnp.abs(q)
     if system.force is not None:
         found["force"] = system.applied_force(q, v, t), jnp.zeros(1)
     for name, integral in system.first_integrals.items():
@@ -220,7 +223,7 @@ def parallel_along(
     system: System, q: np.ndarray, v: np.ndarray, t: np.ndarray, *, looks: int = LOOKS
 ) -> bool:
     """Whether the one-forms are nearly parallel at some of these states."""
-    if system.m < 2 or system.orthogonal:
+    if system.rows < 2 or system.orthogonal:
         return False
     rows = np.unique(np.linspace(0, len(q) - 1, looks).round().astype(int))
     when = (t[rows],) if system.clocked else ()
@@ -244,6 +247,6 @@ def admissibility(_: None, system: System, q: Array, v: Array) -> tuple[Array, A
         def phi(x: Array, k: int = k) -> Array:
             return jax.tree.unflatten(structure, [*leaves[:k], x, *leaves[k + 1 :]]).phi(q, v)
 
-        by_leaf = jnp.abs(jax.jacfwd(phi)(leaf)).reshape(system.m, leaf.size)
+        by_leaf = jnp.abs(jax.jacfwd(phi)(leaf)).reshape(system.rows, leaf.size)
         slope = slope + by_leaf @ jnp.abs(leaf).ravel()
     return system.phi(q, v), ADMISSIBLE * system.constraint_size(q, v) + 4 * EPS * slope

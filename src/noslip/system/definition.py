@@ -9,6 +9,7 @@ or nonlinear with mu = dphi/dv, Chetaev's rule; or none, m = 0), the motion is J
     acceleration = M^-1 (f + mu^T lam)
 
 Where L or phi contain t, f has -d2L/dv dt as well, and dphi/dq v has dphi/dt beside it; see `system.time`.
+With holonomic constraints g(q) = 0 the rows of dg/dq join those of mu; see `system.positions`.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ from noslip.markdown import html_table
 from noslip.numerics.linear import orthogonal_rows, spd_solve
 from noslip.system.captured import Captured
 from noslip.system.derived import Parameters, derived, motion
+from noslip.system.holonomic import Placed
 from noslip.system.inputs import Signal, Steered
+from noslip.system.positions import rate_of
 from noslip.system.time import TIME, Timed, timed, visible
 from noslip.system.values import as_input, as_parameter
 from noslip.texts import listed
@@ -40,14 +43,14 @@ Vector = Any  # whatever jnp.asarray turns into an array of floats
 
 @jax.tree_util.register_pytree_node_class
 @dataclass(frozen=True, eq=False)
-class System(Steered):
+class System(Steered, Placed):
     """A Lagrangian system with linear, affine or nonlinear velocity constraints, or with none.
 
-    At most one of `one_forms=mu(q, p)` of shape (m, n), the same with `drift=b(q, p)` of shape (m,),
-    or `constraint=phi(q, v, p)` of shape (m,). These, `lagrangian`, `frame` and first integrals may take t
-    before p. `inputs` are parameters, with the values that they have where a run gives none. See the
-    documentation for every argument.
-    JAX sees a system as its parameters, so it can be an argument of jit, grad and vmap.
+    At most one of `one_forms=mu(q, p)` of shape (m, n), the same with `drift=b(q, p)` of shape (m,), or
+    `constraint=phi(q, v, p)` of shape (m,); beside them `holonomic=g(q, p)` of shape (k,). These,
+    `lagrangian`, `frame` and first integrals may take t before p. `inputs` are parameters, with the values
+    that they have where a run gives none. See the documentation for every argument. JAX sees a system as its
+    parameters, so it can be an argument of jit, grad and vmap.
     """
 
     lagrangian: Callable[[Array, Array, Parameters], Array]
@@ -64,8 +67,10 @@ class System(Steered):
     fibre: tuple[str, ...] | None = None
     multiplier: Callable[[Array, Parameters], Array] | None = None
     inputs: Mapping[str, float] = field(default_factory=dict)
+    holonomic: Callable[[Array, Parameters], Array] | None = None
     signals: tuple[tuple[str, Signal], ...] = field(init=False, default=(), repr=False)
     m: int = field(init=False, default=0)
+    k: int = field(init=False, default=0)
     captured: Captured = field(init=False, repr=False)
     orthogonal: bool = field(init=False, default=False, repr=False)
 
@@ -88,13 +93,16 @@ class System(Steered):
         assign("parameters", {**self.inputs, **self.parameters})
         self._tell_time(assign)
         assign("parameters", {k: as_parameter(k, v) for k, v in self.parameters.items()})
-        assign("m", check_structure(self))
+        for name, count in zip("mk", check_structure(self), strict=True):
+            assign(name, count)
         assign("captured", Captured(self._functions))
 
     def _tell_time(self, assign: Callable[[str, Any], None]) -> None:
         """Which functions take t, by the number of their arguments; then time is among the parameters."""
-        for name, count in {"lagrangian": 3, "one_forms": 2, "drift": 2, "constraint": 3, "frame": 2}.items():
-            assign(name, timed(getattr(self, name), count))
+        for name in ("lagrangian", "constraint"):
+            assign(name, timed(getattr(self, name), 3))
+        for name in ("one_forms", "drift", "frame", "holonomic"):
+            assign(name, timed(getattr(self, name), 2))
         assign("first_integrals", {name: timed(f, 3) for name, f in self.first_integrals.items()})
         if any(isinstance(function, Timed) for function in self._functions.values()):
             assign("parameters", {TIME: 0.0} | dict(self.parameters))
@@ -112,7 +120,8 @@ class System(Steered):
 
     @property
     def _functions(self) -> dict[str, Any]:
-        names = ("lagrangian", "one_forms", "drift", "constraint", "force", "frame", "multiplier")
+        names = ("lagrangian", "one_forms", "drift", "constraint", "force", "frame", "multiplier",
+                 "holonomic")  # fmt: skip
         given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         given |= {f"first_integrals['{name}']": f for name, f in self.first_integrals.items()}
         return given | {f"inputs['{name}']": f for name, f in self.signals}
@@ -192,7 +201,7 @@ class System(Steered):
         angles = dict.fromkeys(self.angles, " (angle)")
         rows = [
             ("coordinates", ", ".join(name + angles.get(name, "") for name in self.coordinates)),
-            ("constraints", f"{self.m}, {self.kind}" if self.m else "none"),
+            ("constraints", self.constraints),
             ("parameters", listed(self.parameters)),
             ("force", "none" if self.force is None else "yes"),
             ("first integrals", ", ".join(self.first_integrals) or "none declared"),
@@ -277,20 +286,24 @@ class System(Steered):
     # ---- the constraints --------------------------------------------------------------------------
     @derived
     def phi(self, q: Vector, v: Vector, t: Vector = None, *, parameters: Parameters | None = None) -> Array:
-        """Value of the constraints; zero on admissible states."""
+        """Value of the constraints, then G v of the holonomic ones; zero on admissible states."""
         if self.constraint is not None:
-            return jnp.asarray(self.constraint(q, v, self.parameters))
-        value = self.mu(q, v) @ v
-        return value if self.drift is None else value + jnp.asarray(self.drift(q, self.parameters))
+            value = jnp.asarray(self.constraint(q, v, self.parameters))
+        else:
+            value = self.mu(q, v)[: self.m] @ v if self.k else self.mu(q, v) @ v
+            value = value if self.drift is None else value + jnp.asarray(self.drift(q, self.parameters))
+        return jnp.concatenate([value, rate_of(self, type(self).g, q, v)]) if self.k else value
 
     @derived
     def mu(self, q: Vector, v: Vector, t: Vector = None, *, parameters: Parameters | None = None) -> Array:
-        """dphi/dv, shape (m, n): the directions of the reaction. For linear constraints v is not used."""
-        if self.one_forms is not None:
-            return jnp.asarray(self.one_forms(q, self.parameters))
-        if self.constraint is None:
-            return jnp.zeros((0, self.n))
-        return jax.jacfwd(self.phi, 1)(q, v)
+        """dphi/dv, shape (m + k, n): the directions of the reaction, G = dg/dq last. For linear constraints v
+        is not used."""
+        if self.constraint is not None:
+            return jax.jacfwd(self.phi, 1)(q, v)
+        if self.one_forms is None:
+            return self.G(q)
+        own = jnp.asarray(self.one_forms(q, self.parameters))
+        return jnp.concatenate([own, self.G(q)]) if self.k else own
 
     @derived
     def constraint_size(

@@ -14,6 +14,7 @@ from jax import Array
 
 from noslip.numerics.linear import nearly_parallel, orthogonal_rows, spd_solve
 from noslip.numerics.tracing import is_traced
+from noslip.system.positions import dependent_rows
 
 if TYPE_CHECKING:
     from noslip.system import System
@@ -88,5 +89,6 @@ def _refuse_singular(system: System, q: Array, v: Array | None = None) -> bool:
         if values.size and not values[-1] > 1e-13 * values[0]:
             raise ValueError(
                 f"the {name} must have full rank, but at q = {np.asarray(q)} the singular values are {values}"
+                + (dependent_rows(system, np.asarray(matrix)) if name != "mass matrix" else "")
             )
     return nearly_parallel(np.asarray(system.mu(q, v)))

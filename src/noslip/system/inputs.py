@@ -23,6 +23,7 @@ STANDS_STILL = (
     "a Lagrangian and constraints that stay the same during a step, but these contain t, or inputs that vary "
     "with it"
 )
+CONTAIN_T = ("lagrangian", "one_forms", "drift", "constraint", "holonomic")
 Signal = Callable[[Array], Array]  # an input as a function of t
 
 
@@ -110,7 +111,7 @@ class Steered:
     @functools.cached_property
     def moving(self) -> bool:
         """Whether the Lagrangian or the constraints contain t, or inputs that vary with it."""
-        functions = (getattr(self, name) for name in ("lagrangian", "one_forms", "drift", "constraint"))
+        functions = (getattr(self, name) for name in CONTAIN_T)
         if any(isinstance(function, Timed) for function in functions):
             return True
         growing = [name for name in self.inputs if rate(name) in self.parameters]

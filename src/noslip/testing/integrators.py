@@ -33,6 +33,7 @@ TELLING = ("chaplygin_sleigh", "rolling_disk_on_incline", "gearbox")
 CAN_FAIL: Mapping[str, tuple[str, ...]] = {
     "constraint": TELLING,
     "deformed_constraint": TELLING,
+    "holonomic": (),  # `noslip.testing.holonomic` has systems of its own; others are refused there
     "energy": TELLING,
     "first_integrals": TELLING,
     "reversible": TELLING,
@@ -83,7 +84,7 @@ def further_cases(integrator: Integrator) -> list[Case]:
     """Beyond the telling ones, those on which a promise of the method can fail."""
     names = {name for word in integrator.preserves for name in CAN_FAIL[word]} - set(telling(integrator))
     cases = [perturbed_case(systems.find(name)) for name in sorted(names)]
-    return [case for case in cases if integrator.applies_to(case.system) is None]
+    return [case for case in cases if integrator.refusal(case.system) is None]
 
 
 def check_integrator(integrator: Integrator | type[Integrator], cases: Iterable[Case] | None = None) -> None:
@@ -94,7 +95,7 @@ def check_integrator(integrator: Integrator | type[Integrator], cases: Iterable[
     for variant in [integrator] if isinstance(integrator, Integrator) else integrator.variants():
         check_contract(variant)
         given = list(telling_cases(variant) if cases is None else cases)
-        applicable = [case for case in given if variant.applies_to(case.system) is None]
+        applicable = [case for case in given if variant.refusal(case.system) is None]
         require(applicable, f"{variant} applies to none of {[case.name for case in given]}")
         for case in applicable:
             check_order(variant, case)
@@ -180,11 +181,15 @@ def check_promises(integrator: Integrator, case: Case, steps: int = STEPS) -> No
 
 def check_absent_promises(integrator: Integrator, cases: Iterable[Case]) -> None:
     """Every word that is not in `preserves` is visibly broken on at least one of the systems."""
-    cases = [case for case in cases if integrator.applies_to(case.system) is None]
+    cases = [case for case in cases if integrator.refusal(case.system) is None]
     run_of = functools.cache(lambda k: _run(integrator, cases[k], STEPS))  # few are needed for most words
     # a Jacobian of every step: asked of the methods on M, of the others where there is time for it; and
     # the catalogue has no system on which a momentum map could tell, `symmetric_cases` has
-    unasked = {"momentum_map"} if integrator.symmetry else {"momentum_map", "symplectic_reduced"}
+    unasked = (
+        {"momentum_map", "holonomic"}
+        if integrator.symmetry
+        else {"momentum_map", "holonomic", "symplectic_reduced"}
+    )
     if not integrator.defines("discrete_lagrangian"):  # nothing that the equation could be about
         unasked |= {"momentum_equation"}
     for word in sorted(set(VOCABULARY) - unasked - integrator.preserves):
@@ -204,6 +209,10 @@ def defect(word: str, integrator: Integrator, case: Case, run: Trajectory) -> fl
     """By how much a run breaks a promise, relative to natural sizes; None where it has no meaning."""
     if word == "constraint":
         return diagnostics.constraint_error(run) / _constraint_scale(case.system, run)
+    if word == "holonomic":
+        return (
+            diagnostics.holonomic_error(run) / _holonomic_scale(case.system, run) if case.system.k else None
+        )
     if word == "deformed_constraint":
         error = diagnostics.deformed_constraint_error(case.system, integrator, run)
         return error / _constraint_scale(case.system, run)
@@ -246,6 +255,13 @@ def _horizon(integrator: Integrator, case: Case, t_end: float) -> float:
     sizes = np.abs(np.linalg.det(np.asarray(mu)))
     gone = np.flatnonzero(sizes < 0.6 * sizes[0])
     return float(motion.t[gone[0]]) if len(gone) else t_end
+
+
+def _holonomic_scale(system: System, run: Trajectory) -> float:
+    """The largest sum of |G_i q_i|, as far as slopes tell the size of the terms whose sum must vanish."""
+    bound = system.with_parameters(run.info.parameters)
+    G: Any = jax.vmap(bound.G)(wrapped(run))
+    return float(np.max(np.sum(np.abs(G) * np.abs(run.q)[:, None, :], axis=2)))
 
 
 def _constraint_scale(system: System, run: Trajectory) -> float:

@@ -78,7 +78,8 @@ class OnDStar(Integrator):
 
     @property
     def preserves(self) -> frozenset[str]:
-        return frozenset({"constraint", "energy"}) | self.self_adjoint
+        kept = frozenset({"constraint", "energy"}) | self.self_adjoint
+        return kept | {"holonomic"} if self.frame in ("system", "none") else kept
 
     @property
     def self_adjoint(self) -> frozenset[str]:
@@ -88,10 +89,9 @@ class OnDStar(Integrator):
     def chart(self, system: System, state: BracketState, d: Array, h: Array) -> tuple[Chart, Array]:
         """D* around a step from `state` by d, and the coordinates z of the state there."""
         dq, form = d[: system.n], self.form(system)
-        middle = state.q.value + dq / 2
         if form is None:
-            return Bracket(self._frame(system, state.signs, middle, dq)), state.z
-        bracket = form.around(system, middle, h)
+            return Bracket(self._frame(system, state.signs, state.q.value + dq / 2, dq)), state.z
+        bracket = frame_free.around(form, system, state, d, h)
         return bracket, bracket.begin(state.z)
 
     def _frame(self, system: System, signs: Array, q: Array, dq: Array) -> Frame:
@@ -175,7 +175,7 @@ def _at(
     gradient = point.gradient()
     S = jnp.abs(energy.value) + jnp.abs(jnp.dot(point.rho, point.y))  # |H| + |p . v|
     level = noise(S, jnp.dot(gradient, gradient) * jnp.dot(d, d))
-    return BracketState(t, q, rho, point.v, energy, gradient, level, scales(point, d, h), past, signs)
+    return BracketState(t, q, rho, point.v, energy, gradient, level, scales(point, d, h), past, signs, None)
 
 
 def _turned(old: Bracket, signs: Array, q: Array, rho: Sum, past: Array) -> tuple[Sum, Array]:

@@ -25,6 +25,7 @@ class BracketState:
     scale: Array
     past: Array
     signs: Array
+    g: Array | None  # what the holonomic constraints ought to be here, zero but for a projection
 
     @property
     def z(self) -> Array:

@@ -8,11 +8,14 @@ sqrt(K M_ii) and q_i can move by h sqrt(K (M^-1)_ii).
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from noslip.geometry.frame_free import FreeBracket, potential
+from noslip.geometry.frame_free import FreeBracket, Plane, potential
+from noslip.geometry.holonomic import across
 from noslip.geometry.polar import PolarBracket
 from noslip.integrators.families.bracket_state import PAST, BracketState
 from noslip.numerics.discrete_gradients import noise
@@ -33,12 +36,22 @@ def first(
     d = h * point.apply(point.gradient()) + h * point.force(t)
     past = jnp.broadcast_to(d, (PAST, *stage_shape, d.size))
     energy = Sum.start(jnp.dot(p, v) / 2 + potential(system, q))
-    return _at(system, Sum.start(t), Sum.start(q), Sum.start(p), v, energy, d, past, jnp.ones(system.m), h)
+    return _at(system, Sum.start(t), Sum.start(q), Sum.start(p), v, energy, d, past, jnp.ones(system.m), h,
+               jnp.zeros(system.k) if system.k else None)  # fmt: skip
+
+
+def around(form: Form, system: System, state: BracketState, d: Array, h: Array) -> FreeBracket | PolarBracket:
+    """D* around a step from the state by d; holonomic constraints by their discrete derivative."""
+    dq = d[: system.n]
+    bracket = form.around(system, state.q.value + dq / 2, h)
+    if state.g is None:
+        return bracket
+    return replace(bracket, plane=across(system, bracket.plane, dq, state.g))
 
 
 def landed(form: Form, system: System, state: BracketState, d: Array, h: Array) -> tuple[Array, Array]:
     """The increment of (q, p) that d means, and the velocity there."""
-    return form.around(system, state.q.value + d[: system.n] / 2, h).landed(state.z, d)
+    return around(form, system, state, d, h).landed(state.z, d)
 
 
 def moved(
@@ -47,20 +60,25 @@ def moved(
     """The state after the increment d, with the energy that it ought to have."""
     n, (whole, v) = system.n, landed(form, system, state, d, h)
     q, p = state.q.plus(whole[:n]), state.rho.plus(whole[n:])
-    return _at(system, state.t.plus(h), q, p, v, energy, d, past, state.signs, h)
+    return _at(system, state.t.plus(h), q, p, v, energy, d, past, state.signs, h, state.g)
 
 
 def _at(
-    system: System, t: Sum, q: Sum, p: Sum, v: Array, E: Sum, d: Array, past: Array, signs: Array, h: Array
-) -> BracketState:
+    system: System, t: Sum, q: Sum, p: Sum, v: Array, E: Sum, d: Array, past: Array, signs: Array, h: Array,
+    g: Array | None,
+) -> BracketState:  # fmt: skip
     """The state at (q, v), reached by d, with what is evaluated there once per step."""
     n, M = system.n, system.mass_matrix(q.value)
     inverse = spd_solve(M, jnp.eye(n))
     dV = jax.grad(potential, 1)(system, q.value)
     twice, change = jnp.dot(p.value, v), jnp.dot(d[n:], inverse @ d[n:])
-    slope = h**2 * jnp.dot(dV, inverse @ dV) + twice
-    length = jnp.dot(d[:n], M @ d[:n]) / h**2 + change
+    pull, moved = jnp.dot(dV, inverse @ dV), change
+    if g is not None:  # what the reaction balances moves nothing
+        plane = Plane.at(system, q.value)
+        pull, moved = jnp.dot(dV, plane.sharp(dV)), jnp.dot(d[n:], plane.sharp(d[n:]))
+    slope = h**2 * pull + twice
+    length = jnp.dot(d[:n], M @ d[:n]) / h**2 + moved
     level = noise(jnp.abs(E.value) + jnp.abs(twice), slope * length)
     reach = jnp.abs(h) * jnp.sqrt((twice + change) * jnp.diagonal(inverse))
     sizes = jnp.concatenate([jnp.abs(q.value) + reach, jnp.sqrt((twice + change) * jnp.diagonal(M))])
-    return BracketState(t, q, p, v, E, jnp.concatenate([dV, v]), level, sizes, past, signs)
+    return BracketState(t, q, p, v, E, jnp.concatenate([dV, v]), level, sizes, past, signs, g)

@@ -47,7 +47,7 @@ class LagrangeDAlembert(Integrator):
         return VelocityState(t, q, v, x.lam, t.value - self.multiplier_delay(h))
 
     def observe(self, state: VelocityState) -> Observation:
-        return Observation(state.t.value, state.q.value, state.v.value, state.lam, state.lam_t)
+        return Observation(state.t.value, *state.shown, state.lam, state.lam_t)
 
 
 def forces_ignore_velocity(system: System) -> bool:

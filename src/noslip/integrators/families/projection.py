@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -41,10 +42,10 @@ class ProjectedUnknown:
 
 
 def integrals(system: System, bracket: Chart, z: Array) -> Array:
-    """g(z): the energy and the declared first integrals."""
+    """g(z): the energy, the declared first integrals, and the holonomic constraints."""
     point = bracket.at(z)
     others = [f(point.q, point.v, system.parameters) for f in system.first_integrals.values()]
-    return jnp.stack([point.energy(), *others])
+    return jnp.stack([point.energy(), *others, *(system.g(point.q) if system.k else ())])
 
 
 def gradients(system: System, bracket: Chart, z: Array) -> Array:
@@ -91,7 +92,7 @@ def guess(x: Array, base: OnDStar, state: ProjectedState) -> ProjectedUnknown:
     return ProjectedUnknown(x, extra[:k], extra[k:])
 
 
-def displaced(bracket: Chart, z: Array, state: ProjectedState, shift: Array) -> ProjectedState:
+def displaced(bracket: Any, z: Array, state: ProjectedState, shift: Array) -> ProjectedState:
     """The state at z + shift, whose energy there is what the base shall keep."""
     point = bracket.at(z + shift)
     return replaced(
@@ -100,6 +101,7 @@ def displaced(bracket: Chart, z: Array, state: ProjectedState, shift: Array) -> 
         rho=Sum.start(point.rho),
         energy=Sum.start(point.energy()),
         gradient=point.start(),
+        g=None if state.g is None else bracket.system.g(point.q),
     )
 
 

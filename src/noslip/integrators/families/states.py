@@ -27,6 +27,11 @@ class VelocityState:
         """At the beginning of a run the multipliers are those of the motion."""
         return cls(Sum.start(t), Sum.start(q), Sum.start(v), system.multipliers(q, v, t), t)
 
+    @property
+    def shown(self) -> tuple[Array, Array]:
+        """The position and the velocity that others see."""
+        return self.q.value, self.v.value
+
 
 @pytree
 class TwoPointState:

@@ -1,0 +1,118 @@
+"""Holonomic constraints g(q) = 0 of a system, and positions that satisfy them.
+
+With G = dg/dq their rows join those of mu, after the m rows of the velocity constraints: phi is then
+(phi, G v), and the reaction mu^T lam is that of both. So whatever is derived from phi and mu respects them;
+what keeps g itself at zero is the work of a method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from noslip.errors import shown
+from noslip.numerics.linear import solve, spd_solve
+
+if TYPE_CHECKING:
+    from noslip.system import System
+
+ITERATIONS = 60
+ROUND_OFF = 64 * float(np.finfo(float).eps)  # of the terms of g
+PUT_BACK = 4  # Newton steps from an error of the size of a local one
+
+
+def lifted(system: System, q: Array) -> Array:
+    """N = M^-1 G^T, the directions along which a position is put back."""
+    return spd_solve(system.mass_matrix(q), system.G(q).T)
+
+
+def put_back(system: System, q: Array, iterations: int = PUT_BACK) -> Array:
+    """The position q + N(q) nu with g = 0; q itself where there are no holonomic constraints."""
+    if not system.k:
+        return q
+    N, x = lifted(system, q), q
+    for _ in range(iterations):
+        g, slopes = jax.linearize(system.g, x)
+        x = x - N @ solve(jax.vmap(slopes, 1, 1)(N), g)
+    return x
+
+
+def nearest_position(system: System, q: np.ndarray, fixed: Iterable[str]) -> np.ndarray:
+    """See `System.project_position`; the system is at its time."""
+    if isinstance(fixed, str):
+        raise TypeError(f"`fixed` must be a tuple of names, but the string '{fixed}' was provided")
+    names = tuple(fixed)
+    held = np.array([system.index(name) for name in names], int)
+    if q.shape != (system.n,) or not np.all(np.isfinite(q)):
+        raise ValueError(f"`q` must be {system.n} finite numbers, but {shown(q)} was provided")
+    free = np.setdiff1d(np.arange(system.n), held)
+    M = np.asarray(system.mass_matrix(q))[np.ix_(free, free)]
+    x = q.copy()
+    for _ in range(ITERATIONS):
+        g, G = np.asarray(system.g(x)), np.asarray(system.G(x))
+        if not (np.all(np.isfinite(g)) and np.all(np.isfinite(G))):
+            break
+        lift = np.linalg.solve(M, G[:, free].T)
+        step = lift @ np.linalg.lstsq(G[:, free] @ lift, g, rcond=1e-12)[0]
+        x[free] -= step
+        if np.all(np.abs(step) <= 1e-15 * (np.abs(x[free]) + np.max(np.abs(x)))):
+            break
+    g, terms = np.asarray(system.g(x)), np.asarray(holonomic_size(system, jnp.asarray(x)))
+    if not np.all(np.abs(g) <= ROUND_OFF * (terms + np.max(terms, initial=0.0))):
+        held_ones = f" with {', '.join(names)} fixed" if names else ""
+        raise ValueError(f"no position with g(q) = 0 was found near q = {q}{held_ones}: g = {g} is left")
+    return x
+
+
+def holonomic_size(system: System, q: Array) -> Array:
+    """The sizes of the terms that g is the sum of, as far as its slopes tell: |dg/dq| |q| + |dg/dp| |p|."""
+    size = jnp.abs(system.G(q)) @ jnp.abs(q)
+    leaves, structure = jax.tree.flatten(system)
+    for k, leaf in enumerate(leaves):
+
+        def g(x: Array, k: int = k) -> Array:
+            return jax.tree.unflatten(structure, [*leaves[:k], x, *leaves[k + 1 :]]).g(q)
+
+        leaf = jnp.asarray(leaf, float)
+        by_leaf = jnp.abs(jax.jacfwd(g)(leaf)).reshape(system.k, leaf.size)
+        size = size + by_leaf @ jnp.abs(leaf).ravel()
+    return size
+
+
+def placement(_: None, system: System, q: Array) -> tuple[Array, Array]:
+    """g, and what of it is allowed: 1e-9 of its terms, or what the rounding of q makes of it."""
+    rounding = jnp.sum(jnp.abs(system.G(q)), axis=1) * jnp.max(jnp.abs(q))
+    return system.g(q), 1e-9 * holonomic_size(system, q) + 1e-15 * rounding
+
+
+def row_names(system: System) -> list[str]:
+    """What the rows of mu are, for messages."""
+    own = "constraint" if system.constraint is not None else "one_forms"
+    return [f"{own}[{a}]" for a in range(system.m)] + [f"holonomic[{b}]" for b in range(system.k)]
+
+
+def dependent_rows(system: System, mu: np.ndarray) -> str:
+    """Which row is a combination of those before it, to be added to a message; nothing without g."""
+    if not system.k or not np.all(np.isfinite(mu)):
+        return ""
+    names = row_names(system)
+    for a in range(len(mu)):
+        size = np.linalg.norm(mu[a])
+        weights = np.linalg.lstsq(mu[:a].T, mu[a], rcond=None)[0] if a else np.empty(0)
+        if np.linalg.norm(mu[a] - weights @ mu[:a]) <= 1e-10 * size or not size:
+            parts = [names[b] for b in range(a) if abs(weights[b]) * np.linalg.norm(mu[b]) > 1e-8 * size]
+            return f": {names[a]} repeats {' and '.join(parts)}" if parts else f": {names[a]} vanishes"
+    return ""
+
+
+def rate_of(system: System, function: Callable[[Any, Array], Array], q: Array, v: Array) -> Array:
+    """d/dt of function(system, q) along q' = v, at the time of the system."""
+    if not system.moving:
+        return jax.jvp(lambda x: function(system, x), (q,), (v,))[1]
+    t = jnp.asarray(system.time, float)
+    return jax.jvp(lambda x, s: function(system.at(s), x), (q, t), (v, jnp.ones_like(t)))[1]

@@ -1,0 +1,114 @@
+"""Systems with holonomic constraints on which the claims of methods are checked: none has a frame.
+
+One has everything: a varying mass matrix, terms of L linear in v, a velocity constraint, two holonomic ones,
+a force; another only a curve. Parameters are no round numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from noslip.system import Parameters, System
+
+Start = tuple[System, np.ndarray, np.ndarray]
+
+
+def pendulum() -> Start:
+    """A spherical pendulum in Cartesian coordinates: m = 0."""
+
+    def lagrangian(q: Array, v: Array, p: Parameters) -> Array:
+        return 0.5 * p["mass"] * jnp.dot(v, v) - p["mass"] * p["gravity"] * q[2]
+
+    def holonomic(q: Array, p: Parameters) -> Array:
+        return (jnp.dot(q, q) - p["length"] ** 2)[None] / 2
+
+    parameters = {"mass": 1.3, "gravity": 0.9, "length": 1.1}
+    system = System(lagrangian, holonomic=holonomic, coordinates=("x", "y", "z"), parameters=parameters)
+    return started(system, [0.5, 0.3, -0.9], [0.9, 0.4, 0.3])
+
+
+def bead() -> Start:
+    """A bead on a quartic curve whose third coordinate follows a velocity constraint, with a varying mass."""
+
+    def lagrangian(q: Array, v: Array, p: Parameters) -> Array:
+        kinetic = 0.5 * (1 + 0.2 * q[0] ** 2) * jnp.dot(v, v)
+        return kinetic - p["gravity"] * q[1] - 0.5 * q[2] ** 2 - 0.3 * q[0] * q[2]
+
+    def one_forms(q: Array, p: Parameters) -> Array:
+        return jnp.array([[-0.3 * q[2], 0.2 * q[0], 1.0]])
+
+    def holonomic(q: Array, p: Parameters) -> Array:
+        return (q[1] - q[0] ** 4 + q[0] ** 2)[None]
+
+    system = System(
+        lagrangian,
+        one_forms=one_forms,
+        holonomic=holonomic,
+        coordinates=("x", "y", "z"),
+        parameters={"gravity": 1.9},
+    )
+    return started(system, [0.9, 0.9**4 - 0.81, 0.1], [0.7, 0.0, 0.2])
+
+
+def linkage() -> Start:
+    """A four-bar linkage of two points: three holonomic constraints on four coordinates."""
+
+    def lagrangian(q: Array, v: Array, p: Parameters) -> Array:
+        kinetic = 0.5 * jnp.dot(v[:2], v[:2]) + 0.5 * p["mass"] * jnp.dot(v[2:], v[2:])
+        return kinetic - p["gravity"] * (q[1] + p["mass"] * q[3])
+
+    def holonomic(q: Array, p: Parameters) -> Array:
+        A, B = q[:2], q[2:]
+        rods = (A, B - A, B - jnp.array([2.0, 0.0]))
+        return jnp.stack([jnp.dot(rod, rod) for rod in rods]) / 2 - p["lengths"] ** 2 / 2
+
+    parameters = {"mass": 0.8, "gravity": 0.7, "lengths": np.array([1.0, 2.1, 1.6])}
+    names = ("x1", "y1", "x2", "y2")
+    system = System(lagrangian, holonomic=holonomic, coordinates=names, parameters=parameters)
+    return started(system, [0.36, 0.93, 2.2, 1.4], [1.2, -0.6, 0.6, 0.3])
+
+
+def everything(force: bool = True) -> Start:
+    """Two holonomic constraints and one of velocities on six coordinates, a magnetic field and a force."""
+
+    def lagrangian(q: Array, v: Array, p: Parameters) -> Array:
+        kinetic = 0.5 * (1 + 0.3 * jnp.sin(q[0])) * jnp.dot(v, v) + 0.2 * jnp.cos(q[1]) * v[0] * v[3]
+        magnetic = p["field"] * (q[0] ** 2 * v[1] - jnp.sin(q[1]) * v[2] + 0.5 * q[2] * v[3])
+        return kinetic + magnetic - 0.5 * jnp.dot(q, q) - 0.25 * q[0] ** 4
+
+    def one_forms(q: Array, p: Parameters) -> Array:
+        return jnp.array([[jnp.sin(q[1]), 0.3 * q[2], 1.0, 0.0, 0.1 * q[4], 0.0]])
+
+    def holonomic(q: Array, p: Parameters) -> Array:
+        return jnp.stack([q[4] - jnp.sin(q[0]) * q[1], jnp.dot(q[3:], q[3:]) - p["radius"] ** 2])
+
+    def push(q: Array, v: Array, t: Array, p: Parameters) -> Array:
+        return jnp.stack([0.3 * jnp.cos(t), -0.1 * v[1], 0.2 * q[0], 0.0, 0.1 * jnp.sin(2 * t), -0.05 * v[5]])
+
+    system = System(
+        lagrangian,
+        one_forms=one_forms,
+        holonomic=holonomic,
+        coordinates=("x", "y", "z", "a", "b", "c"),
+        parameters={"field": 0.4, "radius": 0.9},
+        force=push if force else None,
+    )
+    return started(system, [0.4, -0.7, 0.5, 0.2, -0.27, 0.8], [0.8, 0.3, -0.2, 0.5, 0.1, 0.2])
+
+
+def everything_free() -> Start:
+    """The same without the force, so that its energy stays."""
+    return everything(force=False)
+
+
+SYSTEMS: tuple[Callable[[], Start], ...] = (pendulum, bead, linkage, everything, everything_free)
+
+
+def started(system: System, q: list[float], v: list[float]) -> Start:
+    """The nearest admissible state."""
+    position = system.project_position(q)
+    return system, position, np.asarray(system.project_velocity(position, v))

@@ -1,0 +1,129 @@
+"""What methods promise where there are holonomic constraints: the same, and g(q) = 0 besides.
+
+By default on two small systems; the slow tests take every method that runs to all of them, and to 1e5 steps.
+"""
+
+from operator import attrgetter
+
+import numpy as np
+import pytest
+
+from noslip import integrators, simulate
+from noslip.integrators import (
+    Composition,
+    DiscreteGradient,
+    EnergyCollocation,
+    LobattoSpark,
+    Projected,
+    RungeKutta4,
+    SemiImplicitDLA,
+    VelocityNonholonomic,
+)
+from noslip.testing import holonomic
+from noslip.testing import integrators as claims
+
+VARIANTS = [v for cls in integrators.discover().values() for v in cls.variants()]
+KEEPERS = [v for v in VARIANTS if "holonomic" in v.preserves]
+MORE = [EnergyCollocation(3), LobattoSpark(4), Composition(SemiImplicitDLA())]
+MORE += [Composition(DiscreteGradient("mean_value", "none"), "kahan_li6"), Projected(EnergyCollocation(2))]
+QUICK = [SemiImplicitDLA(), DiscreteGradient(), RungeKutta4(), LobattoSpark(), VelocityNonholonomic()]
+EXACT = [
+    DiscreteGradient(),
+    DiscreteGradient("mean_value", "none"),
+    EnergyCollocation(2),
+    EnergyCollocation(3),
+]
+NAME = attrgetter("__name__")
+TURNS = ("bead", "linkage")
+"""Systems of one degree of freedom, whose motion turns round: there Gonzalez's gradient is not smooth, with
+or without holonomic constraints, and a composition of it has order 3."""
+
+
+def case(make):
+    return claims.Case(make.__name__, *make())
+
+
+def applies(method, made):
+    if reason := method.refusal(made.system):
+        pytest.skip(reason)
+    if isinstance(method, Composition) and method.base == DiscreteGradient() and made.name in TURNS:
+        pytest.skip("Gonzalez's gradient is not smooth where the motion turns round")
+
+
+@pytest.mark.parametrize("method", QUICK, ids=str)
+def test_promises_hold_on_a_bead_with_a_velocity_constraint(method):
+    claims.check_promises(method, case(holonomic.bead), steps=200)
+
+
+@pytest.mark.parametrize("method", QUICK[:2], ids=str)
+def test_the_order_holds_on_a_pendulum_in_cartesian_coordinates(method):
+    claims.check_order(method, case(holonomic.pendulum))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", KEEPERS + MORE, ids=str)
+@pytest.mark.parametrize("make", holonomic.SYSTEMS, ids=NAME)
+def test_order_and_promises_hold_on_every_holonomic_system(method, make):
+    made = case(make)
+    applies(method, made)
+    claims.check_order(method, made)
+    claims.check_promises(method, made)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", EXACT, ids=str)
+@pytest.mark.parametrize("make", [holonomic.pendulum, holonomic.linkage], ids=NAME)
+def test_energy_and_both_constraints_stay_at_round_off_over_1e5_steps(method, make):
+    run = simulate(*_start(make, method), step_size=0.05, steps=100_000, save_every=50)
+    assert np.max(np.abs(run.energy - run.energy[0])) < 1e-13
+    assert np.max(np.abs(run.holonomic_residual)) < 1e-13
+    assert np.max(np.abs(run.holonomic_rate)) < 1e-13
+
+
+def _start(make, method):
+    system, q0, v0 = make()
+    return system, method, q0, v0
+
+
+@pytest.mark.parametrize("method", [SemiImplicitDLA(), VelocityNonholonomic()], ids=str)
+def test_the_energy_of_a_linkage_is_as_bounded_in_the_second_half_of_a_run_as_in_the_first(method):
+    run = simulate(*_start(holonomic.linkage, method), step_size=0.05, steps=20_000, save_every=5)
+    change = np.abs(run.energy - run.energy[0])
+    half = len(change) // 2
+    assert change[half:].max() < 1.02 * change[:half].max()
+    assert np.max(np.abs(run.holonomic_residual)) < 1e-14
+
+
+@pytest.mark.parametrize("method", [SemiImplicitDLA(), DiscreteGradient()], ids=str)
+def test_a_run_goes_back_from_what_it_shows(method):
+    system, q0, v0 = holonomic.bead()
+    there = simulate(system, method, q0, v0, step_size=0.05, steps=100)
+    back = simulate(system, method, there.q[-1], -there.v[-1], step_size=0.05, steps=100)
+    assert np.max(np.abs(back.q[-1] - q0)) < 1e-12
+    assert np.max(np.abs(back.v[-1] + v0)) < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("method", "least"),
+    [(DiscreteGradient(), 1e-6), (DiscreteGradient("mean_value", "none"), 1e-8), (LobattoSpark(), 1e-8)],
+    ids=str,
+)
+def test_small_oscillations_of_a_pendulum_have_all_their_digits(method, least):
+    """Where steps are small, a difference of g has none; means of slopes have."""
+    system = holonomic.pendulum()[0]
+    lowest = system.project_position([0.0, 0.0, -1.0])
+    frequency = np.sqrt(system.parameters["gravity"] / system.parameters["length"])
+    for size in (1e-3, least):
+        v = system.project_velocity(lowest, [size, 0.3 * size, 0.0])
+        run = simulate(system, method, lowest, v, step_size=0.05, steps=400)
+        expected = size / frequency * np.sin(frequency * run.t)
+        assert np.max(np.abs(run.q[:, 0] - expected)) < 4e-3 * size  # of a method of order 2
+
+
+def test_methods_without_the_promise_refuse_in_one_sentence():
+    system, q0, v0 = holonomic.pendulum()
+    refusing = [v for v in VARIANTS if "holonomic" not in v.preserves]
+    assert {type(v).__name__ for v in refusing} >= {"DiscreteLagrangeDAlembert", "GeneratingFunction"}
+    for method in refusing:
+        with pytest.raises(ValueError, match="cannot run on this system: it has holonomic constraints"):
+            simulate(system, method, q0, v0, step_size=0.1, steps=1)
