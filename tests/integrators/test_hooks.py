@@ -14,9 +14,10 @@ import noslip
 from noslip import integrators, simulate
 from noslip.analysis.phase_space import PhaseSpace, WithReaction, phase_space
 from noslip.integrators import base
-from noslip.integrators.base import Integrator, Observation, Sum, pytree
+from noslip.integrators.base import Integrator, Observation, pytree
 from noslip.integrators.composition import Composition
 from noslip.integrators.discrete_gradient import DiscreteGradient
+from noslip.integrators.families.states import VelocityState
 from noslip.integrators.geometric_nonholonomic import GeometricNonholonomic
 from noslip.integrators.hamiltonized_del import HamiltonizedDEL
 from noslip.integrators.projected import Projected
@@ -92,14 +93,9 @@ def test_a_state_in_mid_run_shows_what_it_was_made_from(variant):
 
 # ---- compositions ---------------------------------------------------------------------------------
 @pytree
-class Diary:
+class Diary(VelocityState):
     """The state of `SemiImplicitDLA` with a field that a composition once took for a history."""
 
-    t: Sum
-    q: Sum
-    v: Sum
-    lam: object
-    lam_t: object
     past: object
 
 
