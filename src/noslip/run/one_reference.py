@@ -12,6 +12,7 @@ import numpy as np
 from jax import Array
 
 from noslip.engine.backends.heyoka_expressions import heyoka_expressions
+from noslip.engine.kept import jitted
 from noslip.engine.program import CannotTranslate
 from noslip.engine.translate import translate
 from noslip.integrators.solve import Status
@@ -178,12 +179,12 @@ class ReferenceTrajectory:
         return Row(*columns)
 
 
-@jax.jit
+@jitted
 def _observed(system: System, q: Array, v: Array, t: Array) -> Any:
     return system.multipliers(q, v, t), *steps.energies(system.at(t), q, v)
 
 
-@jax.jit
+@jitted
 def _acceleration(system: System, q: Array, v: Array, t: Array) -> Array:
     return system.acceleration(q, v, t)
 
