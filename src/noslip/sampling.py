@@ -29,6 +29,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from noslip.engine.kept import jitted
 from noslip.errors import shown
 from noslip.run.arguments import as_floats, whole
 from noslip.run.choose import on_cpu
@@ -166,7 +167,7 @@ def _normal(system: System, q: Array, key: Array) -> Array:
     return system.project_velocity(q, free) - _shortest(system, q)
 
 
-@jax.jit
+@jitted
 def _normal_states(
     system: System, region: Region, key: Array, temperature: Array, numbers: Array
 ) -> tuple[Array, Array]:
@@ -187,10 +188,10 @@ def _log_density(system: System, energy: Array, q: Array) -> Array:
     return jnp.where(room > 0, volume + exponent * jnp.log(jnp.where(room > 0, room, 1.0)), -jnp.inf)
 
 
-_log_density_of_one = jax.jit(_log_density)
+_log_density_of_one = jitted(_log_density)
 
 
-@partial(jax.jit, static_argnames="size")
+@partial(jitted, static=("size",))
 def _pilot(system: System, region: Region, key: Array, energy: Array, size: int) -> tuple[Array, Array]:
     q = jax.vmap(region.draw)(jax.random.split(key, size))
     return q, jax.vmap(lambda q: _log_density(system, energy, q))(q)
@@ -220,7 +221,7 @@ def _keys(key: Array, number: Array, turn: Array) -> Array:
     return jax.random.split(jax.random.fold_in(jax.random.fold_in(key, number), turn), 3)
 
 
-@jax.jit
+@jitted
 def _proposals(
     system: System, region: Region, key: Array, energy: Array, bound: Array, numbers: Array, turns: Array
 ) -> tuple[Array, Array]:
@@ -234,7 +235,7 @@ def _proposals(
     return jax.vmap(one)(numbers, turns)
 
 
-@jax.jit
+@jitted
 def _shell_states(
     system: System, region: Region, key: Array, energy: Array, numbers: Array, turns: Array
 ) -> tuple[Array, Array]:

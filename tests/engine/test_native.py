@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from noslip import SolveFailed, System, integrators, simulate, systems
+from noslip.engine import kept
 from noslip.engine.backends import native
 from noslip.integrators.discrete_gradient import DiscreteGradient
 from noslip.integrators.runge_kutta4 import RungeKutta4
@@ -174,10 +175,9 @@ def test_optimisations_change_no_bit(monkeypatch):
     runs = []
     for level in (1, 0, 3):
         monkeypatch.setattr(native, "OPTIMIZE", level)
-        programs.programs_of.cache_clear()
-        system = gearbox.system()  # a system remembers its programs
-        runs.append(simulate(system, DiscreteGradient(), q0, v0, step_size=0.1, steps=300))
-    programs.programs_of.cache_clear()
+        kept.forget()
+        runs.append(simulate(gearbox.system(), DiscreteGradient(), q0, v0, step_size=0.1, steps=300))
+    kept.forget()
     assert runs[0] == runs[1] == runs[2]
 
 

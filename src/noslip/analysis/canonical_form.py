@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from noslip.engine.kept import jitted
 from noslip.integrators.base import Integrator
 from noslip.system import System
 
@@ -40,7 +41,7 @@ def canonical_form_defect(
     return float(np.max(defects))
 
 
-@partial(jax.jit, static_argnums=0)
+@partial(jitted, static=("integrator",))
 def _jacobian(integrator: Integrator, system: System, z: Array, h: Array) -> tuple[Array, Array]:
     n = system.n
 

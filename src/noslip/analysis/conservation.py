@@ -9,6 +9,7 @@ import numpy as np
 from jax import Array
 from scipy.integrate import cumulative_simpson
 
+from noslip.engine.kept import jitted
 from noslip.integrators.base import Integrator
 from noslip.run.step import TURN
 from noslip.system import System
@@ -106,7 +107,7 @@ def wrapped(run: Trajectory) -> np.ndarray:
     return np.where(angles, run.q - TURN * np.round(run.q / TURN), run.q)
 
 
-@jax.jit
+@jitted
 def _power(system: System, q: Array, v: Array, t: Array) -> Array:
     return jax.vmap(system.power)(q, v, t)
 

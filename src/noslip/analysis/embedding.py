@@ -43,6 +43,7 @@ from jax import Array, lax
 
 from noslip.analysis.deformed import kept_system
 from noslip.analysis.phase_space import DeformedManifold, PhaseSpace, TangentBundle, phase_space
+from noslip.engine.kept import jitted
 from noslip.engine.translate import depends_on
 from noslip.geometry.connection import AdaptedCoordinates, adapted_coordinates
 from noslip.geometry.interpolation import chi_0, chi_1
@@ -236,7 +237,7 @@ def _finite(z: Array) -> Array:
     return z
 
 
-@jax.jit
+@jitted
 def _field(e: Embedding, z: Array) -> Array:
     return e.space.field(z)
 
@@ -260,7 +261,7 @@ def _until_settled(again: Callable[[Array], Array], start: Array, more: int) -> 
     return jnp.where(size <= 1e-11 * (1 + jnp.max(jnp.abs(x))), x, jnp.nan)
 
 
-@jax.jit
+@jitted
 def _exact_flow(e: Embedding, t: Array, z: Array) -> Array:
     """One step of Gauss collocation, whose stages are a fixed point that short times reach quickly."""
     A, b = _gauss(STAGES)
@@ -271,7 +272,7 @@ def _exact_flow(e: Embedding, t: Array, z: Array) -> Array:
     return z + t * b @ _until_settled(again, jnp.tile(_field(e, z), (STAGES, 1)), more=4)
 
 
-@jax.jit
+@jitted
 def _discrete_flow(e: Embedding, z: Array) -> Array:
     if e.integrator.exact:
         return _exact_flow(e, e.step_size, z)
@@ -283,12 +284,12 @@ def _step(e: Embedding, state: Any) -> tuple[Any, Array]:
     return state, jnp.where(record.status == Status.SOLVED, e.space.end(state), jnp.nan)
 
 
-@jax.jit
+@jitted
 def _first_step(e: Embedding, q: Array, v: Array) -> tuple[Any, Array]:
     return _step(e, e.integrator.init(e.system, q, v, jnp.zeros(()), e.step_size))
 
 
-@jax.jit
+@jitted
 def _memory(e: Embedding, q: Array, v: Array) -> Array:
     """By how much the second step of a run differs from one that starts where the first ends."""
     if e.integrator.exact:
@@ -297,14 +298,14 @@ def _memory(e: Embedding, q: Array, v: Array) -> Array:
     return jnp.max(jnp.abs(_step(e, state)[1] - _discrete_flow(e, z)))
 
 
-@jax.jit
+@jitted
 def _ends(e: Embedding, tau: Array, y: Array) -> tuple[Array, Array]:
     """F0 and F1, the motions from y and to Phi(y), at time eps tau."""
     eps, Phi = e.step_size, e.space.turn * _discrete_flow(e, y)
     return _exact_flow(e, eps * tau, y), _exact_flow(e, eps * tau - eps, Phi)
 
 
-@jax.jit
+@jitted
 def _evolution(e: Embedding, tau: Array, y: Array) -> Array:
     whole = jnp.floor(tau)
     y = _iterate(e, whole, y)
@@ -328,7 +329,7 @@ def _discrete_flow_back(e: Embedding, z: Array) -> Array:
     return _initial_value(e, jnp.ones(()), e.space.turn * z)
 
 
-@jax.jit
+@jitted
 def _initial_value_at_any(e: Embedding, tau: Array, z: Array) -> Array:
     whole = jnp.ceil(tau) - 1  # so that 0 < tau - whole <= 1, and y(1, z) is Newton's
     whole = jnp.where(tau == 0, 0.0, whole)
@@ -340,7 +341,7 @@ def _turned(e: Embedding, whole: Array, z: Array) -> Array:
     return jnp.where(whole % 2 == 1, e.space.turn, 1.0) * z
 
 
-@jax.jit
+@jitted
 def _initial_value(e: Embedding, tau: Array, z: Array) -> Array:
     """Newton's method from F(-eps tau, z). Both that start and the inverse Jacobian, taken as that of
     F(eps tau, .), are wrong by the local error of the method only, so each iteration gains its order."""
@@ -354,7 +355,7 @@ def _initial_value(e: Embedding, tau: Array, z: Array) -> Array:
     return _until_settled(again, start, more=1)
 
 
-@jax.jit
+@jitted
 def _scaled_perturbation(e: Embedding, tau: Array, z: Array) -> Array:
     """eps^p g(tau, z)."""
     if e.integrator.exact:
@@ -367,7 +368,7 @@ def _scaled_perturbation(e: Embedding, tau: Array, z: Array) -> Array:
     return _turned(e, whole, mixed - slope * (F1 - F0) / e.step_size)
 
 
-@jax.jit
+@jitted
 def _vector_field(e: Embedding, t: Array, z: Array) -> Array:
     return _field(e, z) + _scaled_perturbation(e, t / e.step_size, z)
 

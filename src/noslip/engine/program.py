@@ -7,13 +7,10 @@ sum, so that every backend rounds alike.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, TypeVar, TypeVarTuple
+from typing import Any, TypeAlias
 
-T = TypeVar("T")
-Ts = TypeVarTuple("Ts")
 PyTree: TypeAlias = Any  # a nest of tuples, dicts and dataclasses of arrays, or of their shapes
 Number: TypeAlias = float | int | bool
 UNUSED = -1  # in place of a result of a loop that only the loop itself needs
@@ -25,27 +22,6 @@ class CannotTranslate(Exception):
 
 class TooLarge(CannotTranslate):
     """A function that XLA runs better."""
-
-
-def cached_with_refusals(make: Callable[[*Ts], T]) -> Callable[[*Ts], T]:
-    """Cache what is made from equal arguments, and also that it cannot be made."""
-
-    @functools.lru_cache(maxsize=256)
-    def attempt(*arguments: *Ts) -> T | CannotTranslate:
-        try:
-            return make(*arguments)
-        except CannotTranslate as refusal:
-            return refusal
-
-    @functools.wraps(make)
-    def call(*arguments: *Ts) -> T:
-        found = attempt(*arguments)
-        if isinstance(found, CannotTranslate):
-            raise type(found)(str(found))
-        return found
-
-    call.cache_clear = attempt.cache_clear  # type: ignore[attr-defined]
-    return call
 
 
 @dataclass(slots=True)

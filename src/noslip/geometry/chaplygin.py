@@ -25,6 +25,7 @@ import numpy as np
 from jax import Array
 
 from noslip.engine.backends.numpy_rows import evaluate_anyhow
+from noslip.engine.kept import jitted
 from noslip.geometry.groups import Group, Translations, broken_axiom, make
 from noslip.numerics.linear import solve, spd_solve
 from noslip.numerics.tracing import is_traced
@@ -40,11 +41,15 @@ TOLERANCE = 1e-9
 
 def traced_once(method: Callable[P, R]) -> Callable[P, R]:
     """Let JAX trace a method once per system and group, however deep the derivatives that use it."""
-    compiled = jax.jit(lambda group, system, *args: method(Reduction(system, group), *args), static_argnums=0)  # type: ignore
+
+    def of_parts(system: System, *args: Any, group: Group) -> Any:
+        return method(Reduction(system, group), *args)  # type: ignore[call-arg, arg-type]
+
+    compiled = jitted(of_parts, static=("group",))
 
     @functools.wraps(method)
     def call(self: Reduction, *args: Any) -> Any:
-        return compiled(self.group, self.system, *args)
+        return compiled(self.system, *args, group=self.group)
 
     return call  # type: ignore[return-value]
 

@@ -38,6 +38,7 @@ import numpy as np
 from jax import Array, lax
 from numpy.polynomial import legendre
 
+from noslip.engine.kept import jitted
 from noslip.geometry.discrete_lagrangian import DiscreteLagrangian, root
 from noslip.numerics.linear import inverse, solve
 from noslip.numerics.pytrees import pytree
@@ -167,7 +168,7 @@ def approximate_constraint(system: System, q0: Any, q1: Any, h: float, alpha: fl
     return system.phi(q0, system.velocity(q0, p0))
 
 
-@jax.jit
+@jitted
 def arc_of(system: System, q0: Array, v0: Array, h: Array, t: Array) -> Arc:
     """`arc` of arrays, to be differentiated; how far the flow is known is in its `change`."""
     c, b, A = _gauss()
@@ -191,7 +192,7 @@ def arc_of(system: System, q0: Array, v0: Array, h: Array, t: Array) -> Arc:
     return Arc(times, q, v, force, h * b, q1, v1, h * b @ lagrangian, change)
 
 
-@jax.jit
+@jitted
 def _terms(system: System, q0: Array, v0: Array, h: Array, t: Array) -> Terms:
     made = arc_of(system, q0, v0, h, t)
     n = system.n
@@ -213,7 +214,7 @@ def _terms(system: System, q0: Array, v0: Array, h: Array, t: Array) -> Terms:
     )
 
 
-@jax.jit
+@jitted
 def _shot(system: System, q0: Array, v0: Array, q1: Array, h: Array, t: Array) -> Array:
     """Newton's increment of v0."""
     slope = jax.jacfwd(lambda v: arc_of(system, q0, v, h, t).q1)(v0)

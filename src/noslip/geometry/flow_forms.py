@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from noslip.engine.kept import jitted
 from noslip.geometry.exact_generating_function import arc, arc_of
 from noslip.numerics.pytrees import pytree
 from noslip.system import System
@@ -43,7 +44,7 @@ def flow_forms(system: System, q0: Any, v0: Any, h: float, t: float = 0.0) -> Fl
     return _forms(system, z, jnp.asarray(h, dtype=float), jnp.asarray(t, dtype=float))
 
 
-@jax.jit
+@jitted
 def _forms(system: System, z: Array, h: Array, t: Array) -> FlowForms:
     n = system.n
 

@@ -21,6 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from noslip.engine.kept import jitted
 from noslip.numerics.linear import spd_solve
 from noslip.numerics.pytrees import pytree
 from noslip.system import System
@@ -92,7 +93,7 @@ class _Derived:
     C: Array
 
 
-@jax.jit
+@jitted
 def _derive(system: System, q: Array, p: Array) -> _Derived:
     dH_dq, dH_dp = jax.grad(lambda z: hamiltonian(system, *z))((q, p))
     X_H = (dH_dp, -dH_dq)

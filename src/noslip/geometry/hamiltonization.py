@@ -33,6 +33,7 @@ from jax import Array, lax
 from jax.custom_derivatives import SymbolicZero
 
 from noslip.engine.backends.numpy_rows import evaluate_anyhow
+from noslip.engine.kept import jitted
 from noslip.errors import NotHamiltonizable
 from noslip.geometry.chaplygin import Reduction, reduction, rounded, unseen
 from noslip.geometry.groups import Group
@@ -158,7 +159,7 @@ class Hamiltonization:
         return float(np.exp(fine)) if abs(fine - coarse) < 1e-6 * (1 + abs(fine)) else float("nan")
 
 
-@functools.partial(jax.jit, static_argnums=0)
+@functools.partial(jitted, static=("group",))
 def _omega(group: Group, system: System, r: Array) -> Array:
     reduced = Reduction(system, group)
     d = len(reduced.base)
@@ -176,7 +177,7 @@ def _part(group: Group, system: System, start: Array, r: Array, low: Array, widt
     return width * jnp.dot(jnp.asarray(weights), slopes)
 
 
-@functools.partial(jax.jit, static_argnums=0)
+@functools.partial(jitted, static=("group",))
 def _path_integral(group: Group, system: System, start: Array, r: Array) -> Array:
     def integral(parts: Array) -> Array:
         def add(k: Array, total: Array) -> Array:

@@ -1,5 +1,6 @@
 """Frozen dataclasses that JAX can carry through loops and differentiate."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar, dataclass_transform
 
@@ -20,6 +21,13 @@ def anatomy(tree: PyTree) -> tuple[list[Any], jax.tree_util.PyTreeDef, tuple[tup
     """Leaves, structure and shapes of a pytree; the last two name the code that runs it."""
     leaves, structure = jax.tree.flatten(tree)
     return leaves, structure, tuple(() if type(leaf) is float else np.shape(leaf) for leaf in leaves)
+
+
+def of_leaves(function: Callable[..., Any], *args: PyTree) -> tuple[Callable[..., Any], list[Any]]:
+    """The function of the leaves of its arguments, and these: for JAX, which keeps the structure of what it
+    is given for long, and with a system's its functions."""
+    leaves, structure = jax.tree.flatten(args)
+    return lambda *x: function(*jax.tree.unflatten(structure, x)), leaves
 
 
 def replaced(value: _T, **changes: Any) -> _T:

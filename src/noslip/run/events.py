@@ -22,7 +22,7 @@ from jax import Array, lax
 
 from noslip.integrators.base import Integrator
 from noslip.integrators.solve import Status
-from noslip.numerics.pytrees import pytree, replaced
+from noslip.numerics.pytrees import of_leaves, pytree, replaced
 from noslip.run.aside import shortened
 from noslip.run.step import TURN, Carry, Row, first_state, step_or_stay, strong
 from noslip.system import System
@@ -86,7 +86,8 @@ def checked(system: System, events: Mapping[str, Event] | None) -> Events:
             raise TypeError(f"`events` must map names to Events, but {name!r}: {event!r} was provided")
         if not name or "/" in name:
             raise ValueError(f"an event must have a name without '/', but '{name}' was provided")
-        shape = jax.eval_shape(event.value, system, x, x, t).shape
+        flat, leaves = of_leaves(event.value, system, x, x, t)
+        shape = jax.eval_shape(flat, *leaves).shape
         if shape != ():
             raise ValueError(f"event '{name}' must be a number, but an array of shape {shape} was returned")
         if event.reset is not None:

@@ -20,6 +20,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from noslip.engine.kept import jitted
 from noslip.integrators.base import inside
 from noslip.system import System
 from noslip.system.positions import put_back
@@ -36,7 +37,7 @@ class Between:
     holonomic_multipliers: Any
 
 
-@jax.jit
+@jitted
 def between(system: System, t: Array, q: Array, v: Array, times: Array) -> tuple[Array, Array, Array]:
     """q, v and multipliers at `times`, from rows (t, q, v) with increasing t; jumps of (q, v) are two rows of
     one time."""

@@ -9,8 +9,8 @@ import jax
 import numpy as np
 
 from noslip.engine.backends import cuda, ptx
+from noslip.engine.kept import Large, kept
 from noslip.engine.memory import Table
-from noslip.engine.program import cached_with_refusals
 from noslip.engine.usual import usual
 from noslip.numerics.pytrees import anatomy
 from noslip.run.driving import driving_table
@@ -121,7 +121,7 @@ class _Share:
         kernel.launch(self.members, *tables, numbers=self.numbers)
 
 
-class _GpuCode:
+class _GpuCode(Large):
     """The programs of a member, and their kernels on each device that has asked for one."""
 
     def __init__(self, made: MemberPrograms):
@@ -137,6 +137,9 @@ class _GpuCode:
         self.usual_step = usual(step, own + 1, (own + 1, own + 2))
         self.kernel = functools.cache(self._kernel)
 
+    def nodes(self) -> int:
+        return sum(len(program.nodes) for program in self.programs.values())
+
     def _kernel(self, device: cuda.Device, name: str) -> cuda.Kernel:
         return device.kernel(self.text(name))
 
@@ -150,7 +153,7 @@ class _GpuCode:
         return ptx.advance_kernel(step, after, usual=name == "usual", inputs=self.inputs)
 
 
-@cached_with_refusals
+@kept
 def _gpu_code(
     member: Member, structure: jax.tree_util.PyTreeDef, shapes: Shapes, inputs: jax.tree_util.PyTreeDef
 ) -> _GpuCode:

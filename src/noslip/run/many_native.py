@@ -12,8 +12,8 @@ import jax
 import numpy as np
 
 from noslip.engine.backends import native
+from noslip.engine.kept import Large, kept
 from noslip.engine.memory import Table
-from noslip.engine.program import cached_with_refusals
 from noslip.engine.translate import translate
 from noslip.numerics.pytrees import PyTree, anatomy
 from noslip.run.driving import driving_table
@@ -93,7 +93,7 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-class MemberPrograms:
+class MemberPrograms(Large):
     """The programs of a member, and how many inputs its step reads."""
 
     def __init__(self, member: Member, shape: Fixed, inputs: jax.tree_util.PyTreeDef):
@@ -115,6 +115,9 @@ class MemberPrograms:
         }
         self.row = self.programs["save"].shape
 
+    def nodes(self) -> int:
+        return sum(len(program.nodes) for program in self.programs.values())
+
 
 class _NativeCode(MemberPrograms):
     """The programs of a member, and their machine code in lanes."""
@@ -135,7 +138,7 @@ class _NativeCode(MemberPrograms):
         return self.compiled[name]
 
 
-@cached_with_refusals
+@kept
 def _native_code(
     member: Member, structure: jax.tree_util.PyTreeDef, shapes: Shapes, inputs: jax.tree_util.PyTreeDef
 ) -> _NativeCode:

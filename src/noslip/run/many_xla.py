@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -12,6 +11,7 @@ import numpy as np
 from jax import Array, lax
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
+from noslip.engine.kept import OF_XLA, Large, kept
 from noslip.numerics.forks import require_xla
 from noslip.run.driving import of_step
 from noslip.run.member import Member, MemberInputs, MemberRow, MemberState
@@ -82,7 +82,7 @@ def _mesh() -> Mesh:
     return Mesh(np.asarray(devices), ("member",), axis_types=(AxisType.Auto,))
 
 
-class _XlaCode:
+class _XlaCode(Large):
     """The functions of a member for all members at once."""
 
     def __init__(
@@ -129,6 +129,9 @@ class _XlaCode:
         shares = jax.tree.map(lambda ndim: OVER_MEMBERS if ndim > 1 else SHARED, drives)
         self.advance = in_shares(advance, mesh, (given, OVER_MEMBERS, SHARED, shares))
 
+    def nodes(self) -> int:
+        return 2 * OF_XLA
+
 
 def in_shares(function: Callable[..., Any], mesh: Mesh, given: Any) -> Callable[..., Any]:
     """The function on each device's share of the members; no device waits for another."""
@@ -139,7 +142,7 @@ def in_shares(function: Callable[..., Any], mesh: Mesh, given: Any) -> Callable[
     )
 
 
-@functools.lru_cache(maxsize=64)
+@kept
 def _xla_code(
     member: Member,
     structure: jax.tree_util.PyTreeDef,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import jax
@@ -10,6 +11,7 @@ import numpy as np
 from noslip.integrators.solve import Status
 from noslip.run.driving import driving_table, of_step
 from noslip.run.pairing import Pairing
+from noslip.run.programs import StepPrograms
 from noslip.run.runner import NOTHING, Happened, Piece
 from noslip.run.step import TURN, Carry, Row
 from noslip.system.inputs import Drive
@@ -27,21 +29,33 @@ class NativeTrajectory:
     def __init__(
         self, pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float, h: float, inputs: Drive = None
     ):
-        self.programs = pairing.programs if inputs is None else pairing.driven_programs(inputs)
+        self.pairing, self.drive = pairing, jax.tree.structure(inputs)
         self.leaves, self.events = pairing.leaves, pairing.events
-        tables, self.n = self.programs.tables, pairing.system.n
+        programs = pairing.driven_programs(self.drive)
+        self._programs = weakref.ref(programs)
+        tables, self.n = programs.tables, pairing.system.n
+        self.fixes = tables["fixed"]
         self.carries, self.rows = tables["carry"], tables["row"]
         self.step_size(h)
         initial = tables["initial"].pack((q, v, t, of_step(inputs, 0)), 1, 1)
         self.inputs: tuple[Any, ...] = () if inputs is None else (driving_table(inputs, 1, 1), 0)
         out = np.zeros((1, tables["carry and row"].slots, 1), np.int64)
-        self.programs.start_one(self.fixed, initial, out, 1)
+        programs.start_one(self.fixed, initial, out, 1)
         self.carry = np.ascontiguousarray(out[:, : self.carries.slots])
         self.first = out[:, None, self.carries.slots :]
         self.reached = 0
 
+    @property
+    def programs(self) -> StepPrograms:
+        """Not held: a result keeps its runner, and would keep the machine code."""
+        found = self._programs()
+        if found is None:
+            found = self.pairing.driven_programs(self.drive)
+            self._programs = weakref.ref(found)
+        return found
+
     def step_size(self, h: float) -> None:
-        self.fixed = self.programs.tables["fixed"].pack([*self.leaves, h], 1, 1)
+        self.fixed = self.fixes.pack([*self.leaves, h], 1, 1)
 
     def snapshot(self) -> Carry:
         return jax.tree.map(lambda x: x[0].copy(), self.carries.unpack(self.carry, 1))
@@ -108,8 +122,9 @@ class NativeTrajectory:
 
     def _saved(self) -> np.ndarray:
         """The row of the state, and the state with a new record."""
-        out = np.zeros((1, self.programs.tables["row and carry"].slots, 1), np.int64)
-        self.programs.save_one(self.fixed, self.carry, out, 1)
+        programs = self.programs
+        out = np.zeros((1, programs.tables["row and carry"].slots, 1), np.int64)
+        programs.save_one(self.fixed, self.carry, out, 1)
         return out
 
 

@@ -13,6 +13,7 @@ from jax import Array
 
 from noslip.engine.backends.heyoka_expressions import heyoka_expressions
 from noslip.engine.backends.numpy_rows import evaluate_anyhow
+from noslip.engine.kept import jitted
 from noslip.engine.program import CannotTranslate
 from noslip.engine.translate import translate
 from noslip.integrators.solve import Status
@@ -185,7 +186,7 @@ class ReferenceTrajectory:
         return Row(*columns)
 
 
-@jax.jit
+@jitted
 def _observed(system: System, q: Array, v: Array, t: Array) -> Any:
     return system.multipliers(q, v, t), *steps.energies(system.at(t), q, v)
 
@@ -196,7 +197,7 @@ def _put_back(_: None, system: System, y: Array, t: Array) -> Array:
     return jnp.concatenate([q, system.project_velocity(q, y[system.n :], t)])
 
 
-@jax.jit
+@jitted
 def _acceleration(system: System, q: Array, v: Array, t: Array) -> Array:
     return system.acceleration(q, v, t)
 

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from noslip.engine.kept import OF_XLA, jitted
 from noslip.integrators.base import Integrator
 from noslip.integrators.solve import Status, without_derivatives
 from noslip.numerics.forks import require_xla
@@ -24,11 +25,11 @@ from noslip.system.inputs import Drive
 
 ROWS = 1024  # rows that one compiled call can save
 
-start = jax.jit(first_of_run, static_argnames=("integrator", "events"))
-saved = jax.jit(save, static_argnames="integrator")
+start = jitted(first_of_run, static=("integrator", "events"), nodes=OF_XLA)
+saved = jitted(save, static=("integrator",))
 
 
-@partial(jax.jit, static_argnames="integrator")
+@partial(jitted, static=("integrator",))
 def looks_aside(
     system: System, integrator: Integrator, carry: Carry, h: Array, parts: Array, inputs: Drive = None
 ) -> Row:
@@ -41,7 +42,7 @@ def looks_aside(
     return lax.map(one, parts)
 
 
-@partial(jax.jit, static_argnames=("integrator", "events"))
+@partial(jitted, static=("integrator", "events"), nodes=OF_XLA)
 def advance(
     system: System,
     integrator: Integrator,

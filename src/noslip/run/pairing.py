@@ -17,14 +17,14 @@ from jax import Array
 
 from noslip import systems
 from noslip.engine.backends.numpy_rows import short_function
+from noslip.engine.kept import kept
 from noslip.integrators.base import Integrator
-from noslip.numerics.pytrees import anatomy
+from noslip.numerics.pytrees import anatomy, of_leaves
 from noslip.numerics.tracing import has_tracers
 from noslip.run.events import Events
-from noslip.run.programs import Shapes, StepPrograms, programs_of, require_native
+from noslip.run.programs import NO_INPUTS, Shapes, StepPrograms, programs_of, require_native
 from noslip.system import System
 from noslip.system.conditions import AROUND, Region, around
-from noslip.system.inputs import Drive
 
 OfState = Callable[[System, Array, Array], Any]
 
@@ -36,7 +36,6 @@ class Pairing:
         self.system, self.integrator, self.events = system, integrator, events
         self.leaves, self.structure, self.shapes = anatomy(system)
         self._watching: dict[Events, Pairing] = {}
-        self._in_python: dict[OfState, Callable[..., Sequence[float]] | None] = {}
 
     @functools.cached_property
     def refusal(self) -> str | None:
@@ -78,25 +77,20 @@ class Pairing:
             self._watching[events] = Pairing(self.system, self.integrator, events)
         return self._watching[events]
 
-    @functools.cached_property
+    @property
     def programs(self) -> StepPrograms:
         """The step as scalar programs; raises `CannotTranslate` where there are none."""
-        return self.driven_programs(None)
+        return self.driven_programs(NO_INPUTS)
 
-    def driven_programs(self, drive: Drive) -> StepPrograms:
-        """The same for a step with such inputs."""
+    def driven_programs(self, inputs: jax.tree_util.PyTreeDef) -> StepPrograms:
+        """The same for a step with inputs of this structure."""
         require_native(self.system)
-        return programs_of(
-            self.structure, self.shapes, self.integrator, self.events, jax.tree.structure(drive)
-        )
+        return programs_of(self.structure, self.shapes, self.integrator, self.events, inputs)
 
     def at_state(self, function: OfState, q: np.ndarray, v: np.ndarray) -> Sequence[float] | None:
         """The numbers that function(system, q, v) is made of, in a row, if its program is short enough for
         Python to compute them; else None. For checks that a run of a few microseconds can afford."""
-        if function not in self._in_python:
-            rows = (q.shape, v.shape)
-            self._in_python[function] = short_function(function, self.structure, self.shapes, rows)
-        python = self._in_python[function]
+        python = short_function(function, self.structure, self.shapes, (q.shape, v.shape))
         with contextlib.suppress(ZeroDivisionError), np.errstate(all="ignore"):
             return None if python is None else python(*self._numbers, *q.tolist(), *v.tolist())
         return None
@@ -122,7 +116,7 @@ def pairing_of(system: System, integrator: Integrator) -> Pairing:
     return kept[integrator]
 
 
-@functools.lru_cache(maxsize=256)  # a trace costs more than a short run
+@kept  # a trace costs more than a short run
 def _facts(integrator: Integrator, structure: jax.tree_util.PyTreeDef, shapes: Shapes) -> tuple[str, str]:
     system = jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(s, float) for s in shapes])
     x, t = jax.ShapeDtypeStruct((system.n,), float), jax.ShapeDtypeStruct((), float)
@@ -130,7 +124,8 @@ def _facts(integrator: Integrator, structure: jax.tree_util.PyTreeDef, shapes: S
     def own_multipliers(system: System, q: Array, v: Array, t: Array, h: Array) -> Array | None:
         return integrator.observe(integrator.init(system, q, v, t, h)).multipliers
 
-    multipliers = jax.eval_shape(own_multipliers, system, x, x, t, t)
+    flat, leaves = of_leaves(own_multipliers, system, x, x, t, t)
+    multipliers = jax.eval_shape(flat, *leaves)
     module = system.lagrangian.__module__ or ""
     name = systems.name_of(module)
     known = name and _catalogue_structure(module) == structure

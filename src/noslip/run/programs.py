@@ -10,8 +10,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from noslip.engine.backends import native
+from noslip.engine.kept import Large, kept
 from noslip.engine.memory import Table
-from noslip.engine.program import CannotTranslate, TooLarge, cached_with_refusals
+from noslip.engine.program import CannotTranslate, TooLarge
 from noslip.engine.translate import translate
 from noslip.integrators.base import Integrator
 from noslip.integrators.solve import without_derivatives
@@ -32,7 +33,7 @@ Shapes = tuple[tuple[int, ...], ...]
 NO_INPUTS = jax.tree.structure(None)
 
 
-class StepPrograms:
+class StepPrograms(Large):
     """Start, step and save as scalar programs, the same for one trajectory and for members in lanes. What
     a step reads after its state are its inputs."""
 
@@ -65,6 +66,9 @@ class StepPrograms:
             "carry and row": Table((self.carry, self.row)),
             "row and carry": Table((self.row, self.carry)),
         }
+
+    def nodes(self) -> int:
+        return sum(len(program.nodes) for program in (self.start, self.step, self.save))
 
     @functools.cached_property
     def start_one(self) -> native.NativeFunction:
@@ -135,7 +139,7 @@ def require_native(system: System) -> None:
         raise TooLarge(f"the system has {system.n} coordinates, over {LARGEST}")
 
 
-@cached_with_refusals
+@kept
 def programs_of(
     structure: jax.tree_util.PyTreeDef,
     shapes: Shapes,

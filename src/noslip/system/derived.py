@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from noslip.engine.kept import jitted
 from noslip.numerics.linear import nearly_parallel, orthogonal_rows, spd_solve
 from noslip.numerics.tracing import is_traced
 from noslip.system.positions import dependent_rows
@@ -32,7 +33,7 @@ def derived(method: Callable[P, R]) -> Callable[P, R]:
     signature = inspect.signature(method)
     names = [name for name in signature.parameters if name not in ("self", "t", "parameters")]
     clock = method.__name__ in NEED_A_CLOCK
-    compiled = jax.jit(lambda system, *args: method(system, *args))  # type: ignore[call-arg]
+    compiled = jitted(lambda system, *args: method(system, *args))  # type: ignore[call-arg]
 
     @functools.wraps(method)
     def call(self: System, *args: Any, parameters: Parameters | None = None, **named: Any) -> Any:

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from noslip.engine.kept import kept
 from noslip.engine.translate import depends_on
 from noslip.numerics.pytrees import anatomy, pytree
 from noslip.system.time import TIME, Timed
@@ -51,7 +52,7 @@ def rate(name: str) -> str:
     return f"(rate of {name})"
 
 
-@functools.lru_cache(maxsize=256)
+@kept
 def contained(
     structure: jax.tree_util.PyTreeDef, shapes: tuple[tuple[int, ...], ...], names: tuple[str, ...]
 ) -> tuple[bool, bool]:

@@ -18,6 +18,7 @@ import numpy as np
 from jax import Array
 from scipy.integrate import solve_ivp
 
+from noslip.engine.kept import jitted
 from noslip.system import System
 from noslip.system.conditions import broken_near
 from noslip.testing.verdict import CheckFailed, require
@@ -210,7 +211,7 @@ def check_multiplier(system: System, q: Any, v: Any, tolerance: float) -> None:
     )
 
 
-@functools.partial(jax.jit, static_argnums=1)
+@functools.partial(jitted, static=("multiplier",))
 def _measure_defect(system: System, multiplier: Callable[..., Array], q: Array, v: Array) -> Array:
     """Divergence of the reduced vector field in (r, rdot) against the density f^(d-1) det(G)."""
     fibre = system.fibre or system.coordinates[-system.m :]
@@ -257,7 +258,7 @@ def reference(system: System, q: Any, v: Any, t_end: float, tolerance: float = 1
     return Reference(system, jnp.asarray(t), y[:, :n], y[:, n : 2 * n], y[:, 2 * n], tolerance)
 
 
-@jax.jit
+@jitted
 def _field(system: System, t: Array, y: Array) -> Array:
     """Right-hand side for (q, v, work)."""
     q, v = y[: system.n], y[system.n : -1]
@@ -276,7 +277,7 @@ def check_equations(run: Reference) -> None:
         require(worst <= run.tolerance, f"{sentence}, but they differ by {worst:.1e}, relative to their size")
 
 
-@jax.jit
+@jitted
 def _defects(system: System, t: Array, q: Array, v: Array) -> tuple[Array, Array, Array]:
     def at(t: Array, q: Array, v: Array) -> tuple[Array, Array, Array]:
         a, lam, mu = system.acceleration(q, v, t), system.multipliers(q, v, t), system.mu(q, v, t)

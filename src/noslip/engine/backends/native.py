@@ -18,7 +18,8 @@ from noslip.engine.program import Program
 from noslip.engine.translate.functions import FUNCTIONS
 
 if TYPE_CHECKING:
-    from llvmlite.binding import TargetMachine
+    from llvmlite.binding import ModuleRef, TargetMachine
+    from llvmlite.binding.newpassmanagers import PassBuilder
 
 OPTIMIZE = 1  # the programs come simplified: more passes take twice as long and gain nothing (measured)
 
@@ -64,6 +65,16 @@ def _find_library_functions() -> None:
                 llvm.add_symbol(name, ctypes.cast(getattr(library, name), ctypes.c_void_p).value)
 
 
+def run_passes(module: ModuleRef, passes: PassBuilder) -> None:
+    """The usual passes. llvmlite never frees their manager by itself: 0.1 MB and more for each module."""
+    from llvmlite.binding.newpassmanagers import NewPassManager
+
+    manager = passes.getModulePassManager()
+    manager.run(module, passes)
+    NewPassManager._dispose(manager)
+    manager.detach()
+
+
 class Module:
     """Machine code of some functions; alive as long as the object."""
 
@@ -78,7 +89,7 @@ class Module:
         options = llvm.create_pipeline_tuning_options(speed_level=OPTIMIZE)
         options.slp_vectorization = options.loop_vectorization = False  # lanes are written out already
         passes = llvm.create_pass_builder(machine, options)
-        passes.getModulePassManager().run(module, passes)
+        run_passes(module, passes)
         # only the machine code is kept: an engine that owns the IR holds some ten megabytes per program
         code = llvm.object_file.ObjectFileRef.from_data(machine.emit_object(module))
         self.engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine())

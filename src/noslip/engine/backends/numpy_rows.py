@@ -18,6 +18,7 @@ import numpy as np
 from jax.tree_util import PyTreeDef
 from jax.typing import ArrayLike
 
+from noslip.engine.kept import kept
 from noslip.engine.memory import Table
 from noslip.engine.program import (
     UNUSED,
@@ -29,7 +30,6 @@ from noslip.engine.program import (
     PyTree,
     Rolled,
     Visitor,
-    cached_with_refusals,
 )
 from noslip.engine.translate import translate
 from noslip.engine.translate.builder import KINDS
@@ -200,14 +200,14 @@ def evaluate_anyhow(
         return jax.tree.map(np.asarray, jax.jit(each)(fixed, *arrays))
 
 
-@cached_with_refusals
+@kept
 def _python(
     function: Callable[..., PyTree], structure: PyTreeDef, leaves: Shapes, row: Shapes
 ) -> Callable[..., tuple[Number, ...]] | None:
     return in_python(_translated(function, structure, leaves, row))
 
 
-@cached_with_refusals
+@kept
 def _program(
     function: Callable[..., PyTree], static: Hashable, structure: PyTreeDef, leaves: Shapes, row: Shapes
 ) -> tuple[Program, Table]:

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 
 from noslip.engine.backends.llvm_dense import when
 from noslip.engine.backends.llvm_text import LlvmWriter
-from noslip.engine.backends.native import kinds_of_state
+from noslip.engine.backends.native import kinds_of_state, run_passes
 from noslip.engine.program import CannotTranslate, Dense, Program
 from noslip.engine.translate import library
 
@@ -256,5 +256,5 @@ def compiled(text: str, capability: int) -> str:
     options = llvm.create_pipeline_tuning_options(speed_level=1)
     options.slp_vectorization = options.loop_vectorization = options.loop_unrolling = False
     passes = llvm.create_pass_builder(machine, options)
-    passes.getModulePassManager().run(module, passes)
+    run_passes(module, passes)
     return machine.emit_assembly(module)

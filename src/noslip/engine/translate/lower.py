@@ -23,6 +23,7 @@ from noslip.engine.translate.elementwise import ELEMENTWISE, round_away
 from noslip.engine.translate.functions import FUNCTIONS
 from noslip.engine.translate.jaxprs import array_of
 from noslip.engine.translate.placement import LIMIT
+from noslip.numerics.pytrees import of_leaves
 
 Shape: TypeAlias = tuple[int, ...]
 ROLLED = 600  # operations above which a scan is not written out turn by turn
@@ -43,7 +44,8 @@ def translate(
     marked so; `usual` leaves them out.
     """
     with jax.default_device(jax.local_devices(backend="cpu")[0]):
-        jaxpr, shape = jax.make_jaxpr(function, return_shape=True)(fixed, varying)
+        of_arrays, leaves = of_leaves(function, fixed, varying)
+        jaxpr, shape = jax.make_jaxpr(of_arrays, return_shape=True)(*leaves)
     builder = Builder(limit)
     builder.blocks = [Block(), Block()]
     lower = _Lower(builder, expand, rare)

@@ -1,0 +1,113 @@
+"""What is made from a user's functions and kept for the next call: all in one place, and bounded.
+
+Programs, machine code and the traces that JAX keeps are made from the functions of a system and hold on to
+them. What has been longest without use goes when there is no more room; machine code is freed when nobody
+holds it any more, so never under a run. What has gone is made again when it is asked for, the same.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, TypeVar, TypeVarTuple
+
+import jax
+
+from noslip.engine.program import CannotTranslate
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+ROOM = 4096  # each thing takes one, and one for each NODES of its programs: about 0.1 MB
+NODES = 500
+OF_XLA = 50_000  # nodes; XLA's code of a step takes some ten megabytes, like so many
+
+# no lock: what is done to it at a time is one operation, and a child of fork finds it whole
+_things: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
+
+
+class Large:
+    """Something whose size counts."""
+
+    def nodes(self) -> int:
+        """How many nodes its programs have."""
+        raise NotImplementedError(f"{type(self).__name__} must define nodes")
+
+
+def kept(make: Callable[[*Ts], T]) -> Callable[[*Ts], T]:
+    """Keep what is made from equal arguments, and also that it cannot be made."""
+
+    @functools.wraps(make)
+    def call(*arguments: *Ts) -> T:
+        key = (make, *arguments)
+        try:
+            found = _things[key][0]
+            _things.move_to_end(key)
+        except KeyError:
+            try:
+                found = make(*arguments)
+            except CannotTranslate as refusal:
+                _keep(key, type(refusal)(str(refusal)))
+                raise
+            _keep(key, found)
+        if isinstance(found, CannotTranslate):
+            raise type(found)(str(found))
+        return found
+
+    return call
+
+
+def _keep(key: Hashable, thing: Any) -> None:
+    _things[key] = (thing, 1 + thing.nodes() // NODES if isinstance(thing, Large) else 1)
+    while len(_things) > 1 and taken() > ROOM:
+        _things.popitem(last=False)
+
+
+def taken() -> int:
+    """How much of the room is taken."""
+    return sum(size for _, size in list(_things.values()))
+
+
+def forget() -> None:
+    """Leave nothing; what is in use lives on."""
+    _things.clear()
+
+
+class _Jitted(Large):
+    def __init__(self, call: Callable[..., Any], nodes: int):
+        self.call, self._nodes = call, nodes
+
+    def nodes(self) -> int:
+        return self._nodes
+
+
+def jitted(function: Callable[..., Any], static: Sequence[str] = (), nodes: int = 0) -> Callable[..., Any]:
+    """jax.jit(function, static_argnames=static), with a life of its own for each structure of the arguments.
+    It counts like a program of so many `nodes`.
+
+    JAX holds what it has traced as long as the function that it was asked to compile, and the structure of
+    its arguments for longer; a system is part of both. So this function is kept here, and given arrays.
+    """
+    signature = inspect.signature(function)
+
+    @kept
+    def of_structure(structure: jax.tree_util.PyTreeDef, fixed: tuple[tuple[str, Any], ...]) -> _Jitted:
+        def of_arrays(*leaves: Any) -> Any:
+            args, named = jax.tree.unflatten(structure, leaves)
+            return function(*args, **named, **dict(fixed))
+
+        of_arrays.__name__ = function.__name__
+        return _Jitted(jax.jit(of_arrays), nodes)
+
+    @functools.wraps(function)
+    def call(*args: Any, **named: Any) -> Any:
+        fixed: tuple[tuple[str, Any], ...] = ()
+        if static:
+            if not named.keys() >= set(static):
+                args, named = (), signature.bind(*args, **named).arguments
+            fixed = tuple((name, named.pop(name)) for name in static if name in named)
+        leaves, structure = jax.tree.flatten((args, named))
+        return of_structure(structure, fixed).call(*leaves)
+
+    return call
