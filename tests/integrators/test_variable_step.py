@@ -13,6 +13,7 @@ from noslip.integrators import (
     GeometricNonholonomic,
     HamiltonizedDEL,
     ReferenceFlow,
+    RungeKutta4,
     SemiImplicitDLA,
     VariableStep,
 )
@@ -99,6 +100,46 @@ def test_a_tolerance_decides_the_steps(order, tolerances):
         errors.append(error_at_end(system, q, v, run))
     assert np.allclose(np.log10(np.array(errors[:-1]) / errors[1:]), 1.0, atol=0.3)
     assert errors[0] < 0.1
+
+
+@pytest.mark.parametrize("case", ["nonholonomic", pytest.param("kepler", marks=pytest.mark.slow)])
+def test_steps_by_their_error_take_three_times_fewer_evaluations_at_equal_error(case):
+    """Three steps of the base for one, and for the two halves that count."""
+    system = KEPLER if case == "kepler" else ECCENTRIC
+    q, v = orbit(0.9) if case == "kepler" else nonholonomic_orbit(0.97)
+    method, errors = RungeKutta4(), []
+    for tolerance in (1e-5, 1e-7, 1e-9):
+        local = simulate(
+            system, VariableStep(method, tolerance, "local"), q, v, step_size=1.0, t_end=4 * np.pi
+        )
+        errors.append(error_at_end(system, q, v, local))
+        count = 3 * 3 * (len(local.t) - 1)
+        fixed = simulate(
+            system, method, q, v, step_size=float(local.t[-1]) / count, steps=count, save_every=count
+        )
+        assert errors[-1] < error_at_end(system, q, v, fixed)
+    assert np.all(np.array(errors[:-1]) > 8 * np.array(errors[1:]))
+    assert np.max(np.diff(local.t)) > 20 * np.min(np.diff(local.t))
+
+
+def test_steps_by_their_error_keep_what_the_base_keeps_but_reversibility():
+    method = VariableStep(DiscreteGradient(), 1e-4, "local")
+    assert method.preserves == DiscreteGradient().preserves - {"reversible"}
+    q, v = nonholonomic_orbit(0.9)
+    run = simulate(ECCENTRIC, method, q, v, step_size=1.0, steps=500)
+    assert np.max(np.abs(run.energy - run.energy[0])) < 1e-14 * np.max(run.energy_scale)
+    assert np.max(np.abs(run.constraint_residual)) < 1e-13
+    assert reversibility_defect(ECCENTRIC, method, q, v, step_size=1.0, steps=50) > 1e-8
+    with pytest.raises(ValueError, match="needs a `tolerance`"):
+        VariableStep(control="local")
+
+
+def test_rest_and_free_flight_are_steps_by_their_error_too():
+    pendulum = System(lambda q, v, p: 0.5 * v[0] ** 2 + jnp.cos(q[0]), coordinates=("a",), angles=("a",))
+    for q, v in (([1.0], [0.0]), ([0.0], [0.0]), ([1e-6], [0.0]), ([3.0], [1e-3])):
+        run = simulate(pendulum, VariableStep(RungeKutta4(), 1e-7, "local"), q, v, step_size=1.0, t_end=20.0)
+        assert run.success
+        assert np.max(np.abs(run.energy - run.energy[0])) < 1e-4
 
 
 def test_rest_and_free_flight_are_steps_too():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import importlib.util
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +21,7 @@ from noslip.numerics.forks import require_xla
 from noslip.numerics.pytrees import anatomy, replaced
 from noslip.run import step as steps
 from noslip.run.driving import fed, of_step
+from noslip.run.of_states import OfStates
 from noslip.run.pairing import Pairing
 from noslip.run.runner import NOTHING, Happened, Piece, joined, last_of
 from noslip.run.step import Carry, Interval, Row
@@ -50,6 +51,7 @@ class ReferenceTrajectory:
         self.step, self.saved, self.v = 0, 0, np.asarray(v)
         self.q, self.turns = self._wrap(np.asarray(q), np.zeros(system.n))
         self.flow, self.backend = _flow(system)
+        self.observed, self.projected = OfStates(_observed, system), OfStates(_projected, system)
         self.first = self._rows([0], self.q[None], self.v[None])
 
     def step_size(self, h: float) -> None:
@@ -81,11 +83,13 @@ class ReferenceTrajectory:
         on how the host cuts the run into calls. There angles are wrapped and the velocity is put back on
         the constraint: both lose digits along the way (1e-11 in 1e4 time units of the rotating gearbox).
         """
-        parts, failed = [self._rows([], np.empty((0, self.system.n)), np.empty((0, self.system.n)))], False
+        failed, waiting = False, list[_Seen]()
         while self.step < stop and not failed:
-            rows, failed = self._block(min((self.step // BLOCK + 1) * BLOCK, last), last, every)
-            parts.append(rows)
-        return Piece(self.join(parts), self.step, failed)
+            failed = self._block(min((self.step // BLOCK + 1) * BLOCK, last), last, every, waiting)
+        rows = self._shown(waiting)
+        if failed:
+            rows.interval.status[-1], rows.interval.failed_step[-1] = Status.NOT_FINITE, self.step + 1
+        return Piece(rows, self.step, failed)
 
     def aside(self, parts: np.ndarray) -> Row:
         """The motion from the start of the block, at these times; a failure is a row that is not finite."""
@@ -94,7 +98,7 @@ class ReferenceTrajectory:
         states = np.tile(np.concatenate([self.q, self.v]), (len(parts), 1))
         if ahead.any():
             start = self.t0 + self.step * self.h
-            found, reached = self._flow_through(states[0], [start, *times[ahead].tolist()], parts[ahead])
+            found, reached = self._flow_through(states[0], np.append(start, times[ahead]), parts[ahead])
             states[ahead] = np.nan
             states[np.flatnonzero(ahead)[:reached]] = found[:reached]
         steps = np.floor(self.step + parts).astype(int)
@@ -104,37 +108,45 @@ class ReferenceTrajectory:
         rows.interval.status[lost], rows.interval.failed_step[lost] = Status.NOT_FINITE, steps[lost] + 1
         return rows
 
-    def _block(self, end: int, last: int, every: int) -> tuple[Row, bool]:
-        marks = sorted({*range((self.step // every + 1) * every, end + 1, every), end})
-        times = [self.t0 + k * self.h for k in [self.step, *marks]]
-        parts = np.asarray(marks) - self.step
-        states, reached = self._flow_through(np.concatenate([self.q, self.v]), times, parts)
+    def _block(self, end: int, last: int, every: int, waiting: list[_Seen]) -> bool:
+        """On to step `end`; whether it failed. What is seen on the way waits to be shown."""
+        marks = np.arange((self.step // every + 1) * every, end + 1, every)
+        if not len(marks) or marks[-1] < end:
+            marks = np.append(marks, end)
+        times = self.t0 + np.append(self.step, marks) * self.h
+        states, reached = self._flow_through(np.concatenate([self.q, self.v]), times, marks - self.step)
         failed, n = reached < len(marks), self.system.n
         marks, states = marks[:reached], states[:reached]
-        self.step = marks[-1] if marks else self.step
-        keep = [i for i, k in enumerate(marks) if k % every == 0 or k == last or (failed and k == self.step)]
-        rows = self._rows([marks[i] for i in keep], states[keep, :n], states[keep, n:])
-        if failed and not keep:  # the failure belongs to the row before, which `simulate` merges
-            rows = self._rows([self.step], self.q[None], self.v[None])
-        if failed:
-            rows.interval.status[-1] = Status.NOT_FINITE
-            rows.interval.failed_step[-1] = self.step + 1
-        if marks:
-            self.q, self.turns = self._wrap(states[-1][:n], self.turns)
-            system = self._system_at_node(self.step)
-            self.v = np.asarray(system.project_velocity(self.q, states[-1][n:], self.t0 + self.step * self.h))
-        return rows, failed
+        self.step = int(marks[-1]) if reached else self.step
+        due = (marks % every == 0) | (marks == last) | (failed & (marks == self.step))
+        keep = slice(None) if due.all() else due
+        waiting.append(self._seen(marks[keep], states[keep, :n], states[keep, n:]))
+        if failed and not due.any():  # the failure belongs to the row before, which `simulate` merges
+            waiting.append(self._seen(np.array([self.step]), self.q[None], self.v[None]))
+        if reached:
+            self._stand_at(states[-1])
+        return failed
 
-    def _flow_through(self, y: np.ndarray, times: list[float], parts: np.ndarray) -> tuple[np.ndarray, int]:
+    def _stand_at(self, state: np.ndarray) -> None:
+        """Begin anew from there, with angles wrapped and the velocity on the constraint."""
+        n, t = self.system.n, self.t0 + self.step * self.h
+        self.q, self.turns = self._wrap(state[:n], self.turns)
+        if self.inputs is None:
+            self.v = self.projected(self.q[None], state[None, n:], np.array([t]))[0]
+        else:
+            system = self._system_at_node(self.step)
+            self.v = np.asarray(system.project_velocity(self.q, state[n:], t))
+
+    def _flow_through(self, y: np.ndarray, times: np.ndarray, parts: np.ndarray) -> tuple[np.ndarray, int]:
         """The states at times[1:], so many steps further, and how many were reached; with inputs, each step
         by itself. Where there are holonomic constraints, these and phi are met in every state."""
         found, reached = self._freely_through(y, times, parts)
         if self.system.k and reached:
-            rows = np.array(found[:reached]), np.array(times[1 : reached + 1])
+            rows = np.array(found[:reached]), times[1 : reached + 1]
             return evaluate_anyhow(_put_back, None, self.system, *rows), reached
         return found, reached
 
-    def _freely_through(self, y: np.ndarray, times: list[float], parts: np.ndarray) -> tuple[np.ndarray, int]:
+    def _freely_through(self, y: np.ndarray, times: np.ndarray, parts: np.ndarray) -> tuple[np.ndarray, int]:
         """The same as the flow finds it: positions and velocities leave their constraints by its errors."""
         if self.inputs is None:
             return self.flow(self.system, y, times)
@@ -144,7 +156,7 @@ class ReferenceTrajectory:
             if self.steered:  # a constraint that has switched
                 y = np.concatenate([y[:n], system.project_velocity(y[:n], y[n:], start)])
             inside = [t for t, part in zip(times[1:], parts, strict=True) if k < part < k + 1]
-            states, reached = self.flow(system, y, [start, *inside, start + self.h])
+            states, reached = self.flow(system, y, np.array([start, *inside, start + self.h]))
             found += list(states[: min(reached, len(inside))])
             if reached <= len(inside):
                 break
@@ -158,6 +170,8 @@ class ReferenceTrajectory:
 
     def _wrap(self, q: np.ndarray, before: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Declared angles in [-pi, pi], and the turns taken off in all."""
+        if not self.system.angles:
+            return q, np.zeros(q.shape)
         turns = np.where(self.system.angle_mask, np.round(q / steps.TURN), 0.0)
         return q - turns * steps.TURN - turns * steps.TURN_LOW, before + turns
 
@@ -170,14 +184,31 @@ class ReferenceTrajectory:
         nodes: list[int] | None = None,
     ) -> Row:
         """Rows after so many steps; `nodes` are the ends of the steps whose inputs they have."""
-        if not steps:
-            return jax.tree.map(lambda x: x[:0], self.first)
-        k = np.array(steps, dtype=int)
+        ends = None if nodes is None else np.array(nodes, dtype=int)
+        return self._shown([self._seen(np.array(steps, dtype=int), q, v, times, ends)])
+
+    def _seen(
+        self,
+        k: np.ndarray,
+        q: np.ndarray,
+        v: np.ndarray,
+        times: np.ndarray | None = None,
+        nodes: np.ndarray | None = None,
+    ) -> _Seen:
         t = self.t0 + k * self.h if times is None else times
-        wrapped, turns = self._wrap(q, self.turns)
-        states = zip(nodes or steps, wrapped, v, t, strict=True)
-        seen = [_observed(self._system_at_node(j), *state) for j, *state in states]
-        lam, *energies = jax.tree.map(lambda *x: np.stack(x), *seen)
+        return _Seen(k, k if nodes is None else nodes, t, *self._wrap(q, self.turns), v)
+
+    def _shown(self, parts: list[_Seen]) -> Row:
+        together = parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
+        k, nodes, t, wrapped, turns, v = together
+        if not len(k):
+            return jax.tree.map(lambda x: x[:0], self.first)
+        if self.inputs is None:
+            lam, *energies = self.observed(wrapped, v, t)
+        else:
+            states = zip(nodes.tolist(), wrapped, v, t, strict=True)
+            seen = [_observed_by_xla(self._system_at_node(j), *state) for j, *state in states]
+            lam, *energies = jax.tree.map(lambda *x: np.stack(x), *seen)
         counts, sizes = np.zeros(len(k), dtype=int), np.zeros(len(k))
         taken = np.diff(k, prepend=self.saved)
         self.saved = int(k[-1]) if len(k) else self.saved
@@ -186,7 +217,17 @@ class ReferenceTrajectory:
         return Row(*columns)
 
 
-@jitted
+class _Seen(NamedTuple):
+    """States on the way, that have not been shown yet."""
+
+    step: np.ndarray
+    node: np.ndarray
+    t: np.ndarray
+    q: np.ndarray
+    turns: np.ndarray
+    v: np.ndarray
+
+
 def _observed(system: System, q: Array, v: Array, t: Array) -> Any:
     return system.multipliers(q, v, t), *steps.energies(system.at(t), q, v)
 
@@ -195,6 +236,13 @@ def _put_back(_: None, system: System, y: Array, t: Array) -> Array:
     """The state (q, v) nearby with g = 0 and phi = 0."""
     q = put_back(system.at(t), y[: system.n])
     return jnp.concatenate([q, system.project_velocity(q, y[system.n :], t)])
+
+
+_observed_by_xla = jitted(_observed)
+
+
+def _projected(system: System, q: Array, v: Array, t: Array) -> Array:
+    return system.project_velocity(q, v, t)
 
 
 @jitted
@@ -233,22 +281,28 @@ def _taylor_flow(system: System) -> Any:
         while len(_compiled) >= KEPT:
             del _compiled[next(iter(_compiled))]
         pairs = vector_field(system)
-        _compiled[key] = hy.taylor_adaptive(pairs, [0.0] * len(pairs), compact_mode=True, high_accuracy=True)
-    solver = copy.deepcopy(_compiled[key])
+        made = hy.taylor_adaptive(pairs, [0.0] * len(pairs), compact_mode=True, high_accuracy=True)
+        _compiled[key] = made, []
+    one, free = _compiled[key]  # the solver, and copies of it that nobody uses now
+    known: list[Any] = [None, None]  # the last system, and its parameters in a row
 
-    def flow(system: System, state: np.ndarray, times: list[float]) -> tuple[np.ndarray, int]:
-        values = [x for leaf in jax.tree.leaves(system) for x in np.ravel(np.asarray(leaf, dtype=float))]
-        solver.pars[:] = values[: len(solver.pars)]  # heyoka keeps none after the last that is used
+    def flow(system: System, state: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, int]:
+        solver = free.pop() if free else copy.deepcopy(one)
+        if known[0] is not system:
+            known[:] = system, np.concatenate([np.empty(0), *map(np.ravel, jax.tree.leaves(system))])
+        solver.pars[:] = known[1][: len(solver.pars)]  # heyoka keeps none after the last that is used
         solver.time, solver.state[:] = times[0], state
-        outcome, *_, grid = solver.propagate_grid(np.array(times))
+        outcome, *_, grid = solver.propagate_grid(times)
+        free.append(solver)
+        if outcome == hy.taylor_outcome.time_limit:
+            return grid[1:], len(times) - 1
         good = int(np.sum(np.all(np.isfinite(grid[1:]), axis=1)))
-        finished = outcome == hy.taylor_outcome.time_limit
-        return grid[1:], len(times) - 1 if finished else min(good, max(len(grid) - 1, 0))
+        return grid[1:], min(good, max(len(grid) - 1, 0))
 
     return flow
 
 
-def _runge_kutta_flow(system: System, state: np.ndarray, times: list[float]) -> tuple[np.ndarray, int]:
+def _runge_kutta_flow(system: System, state: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, int]:
     from scipy.integrate import solve_ivp
 
     n = system.n

@@ -61,7 +61,7 @@ class WatchingReference(ReferenceTrajectory):
         marks = np.arange(self.step, end + 1)
         times = self.t0 + marks * self.h
         here = np.concatenate([self.q, self.v])
-        flown, reached = self.flow(self.system, here, times.tolist())
+        flown, reached = self.flow(self.system, here, times)
         states = np.concatenate([here[None], flown[:reached]])
         q, v = states[:, :n] + offset, states[:, n:]
         f = evaluate_anyhow(_event_values, self.events, self.system, q, v, times[: len(states)])
@@ -91,7 +91,7 @@ class WatchingReference(ReferenceTrajectory):
         n, changed, since = self.system.n, None, t
 
         def at(time: float) -> np.ndarray:
-            return self.flow(self.system, state, [t, time])[0][0] if time > t else state
+            return self.flow(self.system, state, np.array([t, time]))[0][0] if time > t else state
 
         def value(time: float, e: int) -> float:
             x = at(time)
@@ -165,9 +165,7 @@ class WatchingReference(ReferenceTrajectory):
         if failed:
             rows.interval.status[-1], rows.interval.failed_step[-1] = Status.NOT_FINITE, self.step + 1
         if len(marks) > 1:
-            self.q, self.turns = self._wrap(states[-1][:n], self.turns)
-            t = self.t0 + self.step * self.h
-            self.v = np.asarray(self.system.project_velocity(self.q, states[-1][n:], t))
+            self._stand_at(states[-1])
         return rows
 
 
