@@ -39,7 +39,7 @@ class OfStates:
         if not self.native:
             return jax.tree.map(np.asarray, self.many(self.system, q, v, t))
         count = len(t)
-        states = np.concatenate([q, v, t[:, None]], axis=1)
+        states = np.ascontiguousarray(np.concatenate([q, v, t[:, None]], axis=1))  # SciPy's are columns
         out = np.empty((count, self.out.slots), np.int64)
         self.call(np.repeat(self.fixed, count, axis=0), states, out, count)
         return self.out.split_bits(out)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import jax
 import numpy as np
 
 from noslip.errors import unknown_name
@@ -47,7 +48,7 @@ class Quick:
     def __init__(
         self, pairing: Pairing, t0: float, h: float, steps: int, every: int, rows: int, inputs: Drive = None
     ):
-        programs = pairing.programs if inputs is None else pairing.driven_programs(inputs)
+        programs = pairing.driven_programs(jax.tree.structure(inputs))
         self.pairing, self.programs, self.system = pairing, programs, pairing.system
         self.t0, self.n = t0, pairing.system.n
         self.fixed = programs.tables["fixed"].pack([*pairing.leaves, h], 1, 1)
