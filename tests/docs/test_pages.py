@@ -23,6 +23,7 @@ LONG = {
     "ensembles.md",
     "tutorial.md",
     "quickstart.md",
+    "examples/puck_in_a_box.md",
     "how_to/add_a_system.md",
     "how_to/choose_an_integrator.md",
     "how_to/draw_a_run.md",
