@@ -270,7 +270,7 @@ def as_trajectory(
     uniform = xp.asarray(info.t0) + rows.step * xp.asarray(info.step_size)
     if info.stopped_by:
         uniform[-1] = rows.t[-1]
-    m, end = pairing.system.m, pairing.system.rows
+    m, end = pairing.system.m, pairing.system.m + pairing.system.k
     own = pairing.integrator.own_time or info.save_at or (xp is jnp and info.events)
     return Trajectory(
         t=rows.t if own else uniform,

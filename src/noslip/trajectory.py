@@ -153,7 +153,8 @@ class Trajectory:
         q, v, lam = between(system, *rows, times)
         if not is_traced(q):
             times, q, v, lam = (np.asarray(x) for x in (times, q, v, lam))
-        return Between(times, q, v, lam[:, : system.m], lam[:, system.m : system.rows])
+        m, end = system.m, system.m + system.k
+        return Between(times, q, v, lam[:, :m], lam[:, m:end])
 
     def columns(self) -> dict[str, tuple[tuple[str, ...], Array]]:
         """Every array by the name that it has in a dataset, with its dimensions."""

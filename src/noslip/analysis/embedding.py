@@ -219,8 +219,8 @@ def perturbed_dae(system: System, q: Any, v: Any, r_q: Any, r_v: Any) -> tuple[A
 def _refusal(system: System, integrator: Integrator) -> str | None:
     if reason := integrator.refusal(system):
         return reason
-    if system.k:
-        return "it has holonomic constraints, so its steps are no map of a space of coordinates"
+    if system.k or system.rotations:
+        return "it has holonomic constraints or rotations, so its steps are no map of a space of coordinates"
     if integrator.own_time:
         return "its steps have a time of their own, so they are not the motion after step_size"
     if system.force is not None:

@@ -184,6 +184,8 @@ def _equations(
 
 def _placed(system: System, q: np.ndarray, cyclic: np.ndarray) -> tuple[int, ...]:
     """k coordinates that the holonomic constraints determine, cyclic ones last."""
+    if system.rotations:
+        raise ValueError("linearize needs coordinates without rotations, but this system has quaternions")
     if not system.k:
         return ()
     g, allowed = (x[0] for x in evaluate_anyhow(placement, None, system, q[None]))

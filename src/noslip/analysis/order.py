@@ -103,11 +103,12 @@ def _multiplier_errors(system: System, q0: Any, v0: Any, run: Trajectory, rows: 
     """By how much the multipliers of the first rows miss those of the motion when the method dates them."""
     t0, first = float(run.t[0]), float(run.multiplier_t[1])
     q, v = jnp.asarray(q0), jnp.asarray(v0)
-    exact = [system.multipliers(q, v, t0)]
+    end = system.m + system.k
+    exact = [system.multipliers(q, v, t0)[:end]]
     if first > t0:
         there = _reference(system, q, v, t0, first - t0)
         q, v = there.q[-1], there.v[-1]
-    exact.append(system.multipliers(jnp.asarray(q), jnp.asarray(v), first))
+    exact.append(system.multipliers(jnp.asarray(q), jnp.asarray(v), first)[:end])
     if rows > 2:
         apart = np.diff(run.multiplier_t[1:rows])
         h, even = run.info.step_size, np.ptp(apart) <= 1e-9 * np.max(apart)

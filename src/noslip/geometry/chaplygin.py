@@ -205,8 +205,10 @@ def refusal(
         return f"the base M = Q/G needs {STANDS_STILL}"
     if system.kind != "linear":
         return f"the constraints must be linear in the velocities, but they are {system.kind}"
-    if system.k:
-        return "the base M = Q/G needs a system without holonomic constraints, but there are such"
+    if system.k or system.rotations:
+        return (
+            "the base M = Q/G needs a system without holonomic constraints and rotations, but there are such"
+        )
     if not system.m:
         return "the base M = Q/G needs constraints that determine the group velocity, but there are none"
     if group.dimension != system.m:

@@ -13,7 +13,8 @@ slopes x_j at Gauss's nodes c_j with weights b_j and Lagrange polynomials l_j
 
 the integrals by Gauss's rule, and their defect spread over the stages as that of the energy. Differences of g
 have no digits where a step is small, so they are means of slopes, by Gauss's rule, and of what that leaves
-over a soft threshold cuts off the noise. See "Holonomic constraints" in the mathematics.
+over a soft threshold cuts off the noise. See "Holonomic constraints and rotations"
+in the mathematics.
 """
 
 from __future__ import annotations

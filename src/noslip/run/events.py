@@ -24,7 +24,7 @@ from noslip.integrators.base import Integrator
 from noslip.integrators.solve import Status
 from noslip.numerics.pytrees import of_leaves, pytree, replaced
 from noslip.run.aside import shortened
-from noslip.run.step import TURN, Carry, Row, first_state, step_or_stay, strong
+from noslip.run.step import TURN, Carry, Row, first_state, seen_of, step_or_stay, strong
 from noslip.system import System
 from noslip.system.inputs import Drive
 
@@ -133,15 +133,15 @@ def watch_at(system: System, integrator: Integrator, events: Events, carry: Carr
     return Watch(values, none, jnp.zeros(SLOTS), jnp.zeros((SLOTS, n)), jnp.zeros((SLOTS, n)), jnp.array(-1))
 
 
-def seen(integrator: Integrator, carry: Carry) -> tuple[Array, Array, Array]:
+def seen(system: System, integrator: Integrator, carry: Carry) -> tuple[Array, Array, Array]:
     """q, with angles unwrapped, v and t of a state."""
-    found = integrator.observe(carry.state)
+    found = seen_of(system, integrator, carry.state)
     return found.q + TURN * carry.turns, found.v, found.t
 
 
 def values_at(system: System, integrator: Integrator, events: Events, carry: Carry) -> Array:
     """The event functions at a state."""
-    q, v, t = seen(integrator, carry)
+    q, v, t = seen(system, integrator, carry)
     system = system.driven(carry.drive)
     return jnp.stack([event.value(system, q, v, t) for _, event in events])
 
@@ -241,7 +241,7 @@ class _Method:
     def look(self, s: _Step) -> _Step:
         """Locate the first event after s.a, write it down, and let it act."""
         theta, at, f, e = self._locate(s)
-        q, v, t = seen(self.integrator, at)
+        q, v, t = seen(self.system, self.integrator, at)
         slot, w = jnp.arange(SLOTS) == s.count, s.watch
         terminal = jnp.asarray([event.terminal for _, event in self.events])[e]
         watch = Watch(

@@ -59,6 +59,7 @@ def between(system: System, t: Array, q: Array, v: Array, times: Array) -> tuple
         slope = v0 + s * (H * a0 + s * (3 * c3 + s * (4 * c4 + s * 5 * c5)) / H)
         x = put_back(system.at(time), x)
         w = system.project_velocity(x, slope, time)
+        x, w = system.shown(x, w)
         return x, w, system.multipliers(x, w, time)
 
     return jax.vmap(one)(left, right, times)

@@ -107,7 +107,7 @@ class Member:
 
     def save(self, fixed: Fixed, full: MemberState) -> MemberRow:
         """The row of a state, NaN for a member that has failed before it."""
-        carry, seen = full.carry, self.integrator.observe(full.carry.state)
+        carry, seen = full.carry, steps.seen_of(fixed[0], self.integrator, full.carry.state)
         system = fixed[0].driven(carry.drive).at(seen.t)
         lam = system.multipliers(seen.q, seen.v, seen.t) if seen.multipliers is None else seen.multipliers
         observed = {
@@ -129,7 +129,7 @@ class Member:
 
     def _value(self, function: Function | str, system: System, carry: Carry, first: Array | None) -> Array:
         """An observable of a state; those relative to the start get the first value, or None at the start."""
-        seen = self.integrator.observe(carry.state)
+        seen = steps.seen_of(system, self.integrator, carry.state)
         system = system.driven(carry.drive).at(seen.t)
         if function == "energy_error":
             energy = system.energy(seen.q, seen.v)

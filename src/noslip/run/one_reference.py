@@ -48,8 +48,9 @@ class ReferenceTrajectory:
         self.integrator, self.inputs = pairing.integrator, inputs
         self.steered = isinstance(inputs, Held) and system.inputs_within(inputs.values)[1]
         self.h, self.t0 = h, t
-        self.step, self.saved, self.v = 0, 0, np.asarray(v)
-        self.q, self.turns = self._wrap(np.asarray(q), np.zeros(system.n))
+        q, self.v = (np.asarray(x) for x in system.shown(q, v))
+        self.step, self.saved = 0, 0
+        self.q, self.turns = self._wrap(q, np.zeros(system.n))
         self.flow, self.backend = _flow(system)
         self.observed, self.projected = OfStates(_observed, system), OfStates(_projected, system)
         self.first = self._rows([0], self.q[None], self.v[None])
@@ -141,7 +142,7 @@ class ReferenceTrajectory:
         """The states at times[1:], so many steps further, and how many were reached; with inputs, each step
         by itself. Where there are holonomic constraints, these and phi are met in every state."""
         found, reached = self._freely_through(y, times, parts)
-        if self.system.k and reached:
+        if (self.system.k or self.system.rotations) and reached:
             rows = np.array(found[:reached]), times[1 : reached + 1]
             return evaluate_anyhow(_put_back, None, self.system, *rows), reached
         return found, reached
@@ -233,9 +234,9 @@ def _observed(system: System, q: Array, v: Array, t: Array) -> Any:
 
 
 def _put_back(_: None, system: System, y: Array, t: Array) -> Array:
-    """The state (q, v) nearby with g = 0 and phi = 0."""
+    """The state (q, v) nearby with g = 0, phi = 0 and quaternions of length 1."""
     q = put_back(system.at(t), y[: system.n])
-    return jnp.concatenate([q, system.project_velocity(q, y[system.n :], t)])
+    return jnp.concatenate(system.shown(q, system.project_velocity(q, y[system.n :], t)))
 
 
 _observed_by_xla = jitted(_observed)

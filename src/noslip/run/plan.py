@@ -100,7 +100,7 @@ class Plan:
             "constraint_residual": rows_of.constraint,
         }
         if self.system.k:
-            reactions = rows_of.multipliers[..., self.system.m : self.system.rows]
+            reactions = rows_of.multipliers[..., self.system.m : self.system.m + self.system.k]
             arrays |= {"holonomic_multipliers": reactions, "holonomic_residual": rows_of.holonomic}
         if self.integrator.own_time:
             arrays["t"] = rows_of.t

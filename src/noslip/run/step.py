@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from noslip.integrators.base import Integrator, State
+from noslip.integrators.base import Integrator, Observation, State
 from noslip.integrators.solve import Status
 from noslip.numerics.pytrees import PyTree, pytree, replaced
 from noslip.numerics.sums import Sum
@@ -149,10 +149,17 @@ def step(system: System, integrator: Integrator, carry: Carry, h: Array, drive: 
     return Carry(state, new.step, turns, new.interval, drive=used)
 
 
+def seen_of(system: System, integrator: Integrator, state: State) -> Observation:
+    """What is saved of a state: quaternions of length 1."""
+    seen = integrator.observe(state)
+    q, v = system.shown(seen.q, seen.v)
+    return seen._replace(q=q, v=v)
+
+
 def row_of(system: System, integrator: Integrator, carry: Carry) -> Row:
     """What the outside sees of a state."""
     system = system.driven(carry.drive)
-    seen = integrator.observe(carry.state)
+    seen = seen_of(system, integrator, carry.state)
     lam = system.multipliers(seen.q, seen.v, seen.t) if seen.multipliers is None else seen.multipliers
     return Row(
         carry.step, seen.t, seen.q, carry.turns, seen.v, lam, seen.multiplier_t,

@@ -12,6 +12,7 @@ from noslip.engine.translate import depends_on
 from noslip.engine.translate.jaxprs import float_types
 from noslip.errors import first_line, shown, unknown_name, users_line
 from noslip.system.time import visible
+from noslip.system.turning import blocks_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,12 +50,15 @@ def check_structure(system: System) -> tuple[int, int]:
         shape = _shape("constraint(q, v, p)", system.constraint, (q, q, p), "(m,)", lambda s: len(s) == 1)
     m = shape[0]
     k = _holonomic(system, q, p)
-    if not 0 <= m + k < n:
-        raise ValueError(f"the number of constraints must be from 0 to {n - 1}, but {m + k} were given")
+    _check_names("rotations", system.rotations, system.rotations)
+    rows = m + k + len(blocks_of(system))
+    if not 0 <= rows < n:
+        raise ValueError(f"the number of constraints must be from 0 to {n - 1}, but {rows} were given")
     if system.force is not None:
         _shape("force(q, v, t, p)", system.force, (q, q, t, p), f"({n},)", lambda s: s == (n,))
     if system.frame is not None:
-        _shape("frame(q, p)", system.frame, (q, p), f"({n}, {n - m})", lambda s: s == (n, n - m))
+        free = n - rows
+        _shape("frame(q, p)", system.frame, (q, p), f"({n}, {free})", lambda s: s == (n, free))
     if system.multiplier is not None:
         _shape("multiplier(q, p)", system.multiplier, (q, p), "()", lambda s: s == ())
     for name, integral in system.first_integrals.items():

@@ -32,7 +32,6 @@ from noslip.system.captured import Captured
 from noslip.system.derived import Parameters, derived, motion
 from noslip.system.holonomic import Placed
 from noslip.system.inputs import Signal, Steered
-from noslip.system.positions import rate_of
 from noslip.system.time import TIME, Timed, timed, visible
 from noslip.system.values import as_input, as_parameter
 from noslip.texts import listed
@@ -68,6 +67,7 @@ class System(Steered, Placed):
     multiplier: Callable[[Array, Parameters], Array] | None = None
     inputs: Mapping[str, float] = field(default_factory=dict)
     holonomic: Callable[[Array, Parameters], Array] | None = None
+    rotations: tuple[str, ...] = ()
     signals: tuple[tuple[str, Signal], ...] = field(init=False, default=(), repr=False)
     m: int = field(init=False, default=0)
     k: int = field(init=False, default=0)
@@ -78,7 +78,7 @@ class System(Steered, Placed):
         from noslip.system.checks import check_structure
 
         assign = functools.partial(object.__setattr__, self)
-        for name in ("coordinates", "angles", "fibre"):
+        for name in ("coordinates", "angles", "fibre", "rotations"):
             value = getattr(self, name)
             if isinstance(value, str):
                 raise TypeError(f"`{name}` must be a tuple of names, but the string '{value}' was provided")
@@ -95,6 +95,8 @@ class System(Steered, Placed):
         assign("parameters", {k: as_parameter(k, v) for k, v in self.parameters.items()})
         for name, count in zip("mk", check_structure(self), strict=True):
             assign(name, count)
+        for name, function in self.made_homogeneous().items() if self.rotations else ():
+            assign(name, function)
         assign("captured", Captured(self._functions))
 
     def _tell_time(self, assign: Callable[[str, Any], None]) -> None:
@@ -290,20 +292,19 @@ class System(Steered, Placed):
         if self.constraint is not None:
             value = jnp.asarray(self.constraint(q, v, self.parameters))
         else:
-            value = self.mu(q, v)[: self.m] @ v if self.k else self.mu(q, v) @ v
+            value = self.mu(q, v)[: self.m] @ v if self.rows > self.m else self.mu(q, v) @ v
             value = value if self.drift is None else value + jnp.asarray(self.drift(q, self.parameters))
-        return jnp.concatenate([value, rate_of(self, type(self).g, q, v)]) if self.k else value
+        return jnp.concatenate([value, self.further_phi(q, v)]) if self.rows > self.m else value
 
     @derived
     def mu(self, q: Vector, v: Vector, t: Vector = None, *, parameters: Parameters | None = None) -> Array:
-        """dphi/dv, shape (m + k, n): the directions of the reaction, G = dg/dq last. For linear constraints v
-        is not used."""
+        """dphi/dv, shape (rows, n): the directions of the reaction, after m rows G = dg/dq. For linear
+        constraints v is not used."""
         if self.constraint is not None:
             return jax.jacfwd(self.phi, 1)(q, v)
-        if self.one_forms is None:
-            return self.G(q)
-        own = jnp.asarray(self.one_forms(q, self.parameters))
-        return jnp.concatenate([own, self.G(q)]) if self.k else own
+        none = jnp.zeros((0, self.n))
+        own = none if self.one_forms is None else jnp.asarray(self.one_forms(q, self.parameters))
+        return jnp.concatenate([own, self.further_forms(q)]) if self.rows > self.m else own
 
     @derived
     def constraint_size(

@@ -12,12 +12,13 @@ import numpy as np
 from jax import Array
 
 from noslip.system.derived import Parameters, derived
-from noslip.system.positions import nearest_position
+from noslip.system.positions import nearest_position, rate_of
+from noslip.system.turning import Turned, stretch
 
 Vector = Any
 
 
-class Placed:
+class Placed(Turned):
     """A system whose positions may have to satisfy equations."""
 
     n: Any
@@ -29,8 +30,9 @@ class Placed:
 
     @functools.cached_property
     def rows(self) -> int:
-        """Number of rows of mu, phi and the multipliers: m velocity constraints, then k holonomic ones."""
-        return self.m + self.k
+        """Number of rows of mu, phi and the multipliers: m velocity constraints, then k holonomic ones, then
+        one for each rotation."""
+        return self.m + self.k + len(self.rotations)
 
     @property
     def constraints(self) -> str:
@@ -38,12 +40,26 @@ class Placed:
         found = [f"{self.m}, {self.kind}"] if self.m else []
         return " and ".join([*found, f"{self.k}, holonomic"] if self.k else found) or "none"
 
+    def further_forms(self, q: Array) -> Array:
+        """The rows of mu after the first m: G, and those of the rotations."""
+        rows, place = jnp.concatenate([self.G(q), jnp.zeros((len(self.rotations), self.n))]), self.k
+        for block in self.blocks:
+            u = q[jnp.array(block)]
+            rows = rows.at[place, jnp.array(block)].set(u / jnp.dot(u, u))
+            place += 1
+        return rows
+
+    def further_phi(self, q: Array, v: Array) -> Array:
+        """The values of phi after the first m: dg/dt, and u . du / |u|^2."""
+        system: Any = self
+        found = [rate_of(system, type(system).g, q, v)] if self.k else []
+        return jnp.concatenate([*found, stretch(self.blocks, q, v)] if self.rotations else found)
+
     def need_free_positions(self, what: str) -> None:
-        """Refuse holonomic constraints where something is made for systems without them."""
-        if self.k:
-            raise ValueError(
-                f"{what} needs a system without holonomic constraints, but this one has {self.k}"
-            )
+        """Refuse holonomic constraints and rotations where something is made for systems without them."""
+        if self.k or self.rotations:
+            found = f"{self.k} holonomic constraints" if self.k else f"rotations {', '.join(self.rotations)}"
+            raise ValueError(f"{what} needs positions that are free coordinates, but this system has {found}")
 
     @derived
     def g(self, q: Vector, t: Vector = None, *, parameters: Parameters | None = None) -> Array:

@@ -93,12 +93,13 @@ def placement(_: None, system: System, q: Array) -> tuple[Array, Array]:
 def row_names(system: System) -> list[str]:
     """What the rows of mu are, for messages."""
     own = "constraint" if system.constraint is not None else "one_forms"
-    return [f"{own}[{a}]" for a in range(system.m)] + [f"holonomic[{b}]" for b in range(system.k)]
+    rows = [f"{own}[{a}]" for a in range(system.m)] + [f"holonomic[{b}]" for b in range(system.k)]
+    return rows + [f"the length of {name}" for name in system.rotations]
 
 
 def dependent_rows(system: System, mu: np.ndarray) -> str:
     """Which row is a combination of those before it, to be added to a message; nothing without g."""
-    if not system.k or not np.all(np.isfinite(mu)):
+    if system.rows == system.m or not np.all(np.isfinite(mu)):
         return ""
     names = row_names(system)
     for a in range(len(mu)):

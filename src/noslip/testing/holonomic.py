@@ -66,10 +66,10 @@ def linkage() -> Start:
         rods = (A, B - A, B - jnp.array([2.0, 0.0]))
         return jnp.stack([jnp.dot(rod, rod) for rod in rods]) / 2 - p["lengths"] ** 2 / 2
 
-    parameters = {"mass": 0.8, "gravity": 0.7, "lengths": np.array([1.0, 2.1, 1.6])}
+    parameters = {"mass": 0.8, "gravity": 0.4, "lengths": np.array([1.0, 2.1, 1.6])}
     names = ("x1", "y1", "x2", "y2")
     system = System(lagrangian, holonomic=holonomic, coordinates=names, parameters=parameters)
-    return started(system, [0.36, 0.93, 2.2, 1.4], [1.2, -0.6, 0.6, 0.3])
+    return started(system, [0.36, 0.93, 2.2, 1.4], [0.6, -0.3, 0.3, 0.15])
 
 
 def everything(force: bool = True) -> Start:

@@ -71,6 +71,7 @@ def perturbed_case(module: ModuleType) -> Case:
     default = module.system()
     system = default.with_parameters(perturbed(default.parameters))
     q0, v0 = module.typical_state()
+    q0 = jnp.asarray(system.project_position(q0)) if system.k else q0
     return Case(module.__name__.rpartition(".")[2], system, q0, system.project_velocity(q0, v0))
 
 

@@ -162,7 +162,7 @@ def check_frame(system: System, q: Any, v: Any) -> None:
         return
     X = np.asarray(system.frame(jnp.asarray(q), system.parameters))
     mu = np.asarray(system.mu(q, v))
-    defect = _size(mu @ X) / (_size(mu) * _size(X)) if system.m else 0.0
+    defect = _size(mu @ X) / (_size(mu) * _size(X)) if system.rows else 0.0
     require(defect < 1e-13, f"the frame must satisfy mu X = 0, but mu X is {defect:.1e} of its factors")
     values = np.linalg.svd(X, compute_uv=False)
     require(
@@ -188,7 +188,7 @@ def check_integrability(system: System, q: Any, holonomic: bool) -> None:
 
     x = jnp.append(jnp.asarray(q), 0.0) if with_time else jnp.asarray(q)
     mu, slope = np.asarray(forms(x)), np.asarray(jax.jacfwd(forms)(x))
-    X = np.linalg.svd(mu)[2][system.m :].T
+    X = np.linalg.svd(mu)[2][system.rows :].T
     curvature = _size(np.einsum("akl,ki,lj->aij", slope - slope.transpose(0, 2, 1), X, X))
     flat = curvature < 1e-9 * (1 + _size(slope))
     if holonomic:

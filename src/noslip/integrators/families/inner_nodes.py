@@ -65,7 +65,9 @@ def begun(system: System, state: VelocityState, h: Array) -> VelocityState:
         low, high = before.g(a - h / 2 * w), after.g(a + h / 2 * w)
         rest = here.phi(a, w)
         along = here.mass_matrix(a) @ shift - here.G(a).T @ nu
-        return jnp.concatenate([along, (high + low) / 2, (high - low) / h, rest[: system.m]])
+        return jnp.concatenate(
+            [along, (high + low) / 2, (high - low) / h, rest[: system.m], rest[system.m + k :]]
+        )
 
     def newton(_: int, y: Array) -> Array:
         value, slope = value_and_jacobian(equations, y)

@@ -1,0 +1,171 @@
+"""Rotations among the coordinates of a system: quaternions u that are never renormalised.
+
+Functions are written for unit u. With u / |u| and du / |u| in the place of u and du, written q^ and v^, they
+become homogeneous of degree 0, so that a factor of u is a matter of taste that no motion sees:
+
+    L(q^, v^) + (c / 2) s^2,   s = u . du / |u|^2,      mu(q^) dv^/dv,      g(q^),      force dv^/dv,      X
+    with |u| X_u
+
+and s = 0 is one more row of mu for each rotation, after all others; c makes the mass matrix definite. What L
+has of s adds nothing to the motion: s is the time derivative of ln |u|, so a term s B(q, v) adds a reaction
+along the row of s and no more. What is shown is u / |u| with du tangent to the unit sphere. Charts of the
+group would have to be changed within a run; renormalising plain quaternions costs reversibility and energy.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from noslip.engine.backends.numpy_rows import evaluate_anyhow
+from noslip.errors import unknown_name
+from noslip.numerics.tracing import has_tracers
+from noslip.rotations import names
+from noslip.system.time import Timed
+
+if TYPE_CHECKING:
+    from noslip.system import System
+
+Blocks = tuple[tuple[int, ...], ...]  # the places of each rotation among the coordinates
+OF_VELOCITY = ("lagrangian", "constraint", "force")
+OF_POSITION = ("one_forms", "drift", "frame", "holonomic")
+
+
+def scaled(blocks: Blocks, q: Array, x: Array, power: int = -1) -> Array:
+    """x with its parts along each u divided, or multiplied, by |u|."""
+    for block in blocks:
+        place = jnp.array(block)
+        square = jnp.dot(q[place], q[place])
+        x = x.at[place].set(x[place] / jnp.sqrt(square) if power < 0 else x[place] * jnp.sqrt(square))
+    return x
+
+
+def tangent(blocks: Blocks, q: Array, v: Array) -> Array:
+    """v^ at q without its s."""
+    for block in blocks:
+        place = jnp.array(block)
+        u, du = q[place], v[place]
+        square = jnp.dot(u, u)
+        v = v.at[place].set((du - u * (jnp.dot(u, du) / square)) / jnp.sqrt(square))
+    return v
+
+
+def stretch(blocks: Blocks, q: Array, v: Array) -> Array:
+    """u . du / |u|^2 of each rotation."""
+    pairs = [(q[jnp.array(block)], v[jnp.array(block)]) for block in blocks]
+    return jnp.stack([jnp.dot(u, du) / jnp.dot(u, u) for u, du in pairs])
+
+
+@dataclass(frozen=True)
+class Homogeneous:
+    """A function of the system for u of any length; equal for equal functions, as `Timed` is."""
+
+    __wrapped__: Callable[..., Any]
+    kind: str
+    blocks: Blocks
+    weights: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in functools.WRAPPER_ASSIGNMENTS:
+            if hasattr(self.__wrapped__, name):
+                object.__setattr__(self, name, getattr(self.__wrapped__, name))
+
+    def __call__(self, q: Array, *rest: Any) -> Any:
+        q, blocks = jnp.asarray(q), self.blocks
+        at = scaled(blocks, q, q)
+        if self.kind in OF_POSITION:
+            value = jnp.asarray(self.__wrapped__(at, *rest))
+            if self.kind == "one_forms":
+                return jax.vmap(lambda row: scaled(blocks, q, row))(value)
+            if self.kind == "frame":
+                return jax.vmap(lambda column: scaled(blocks, q, column, 1), 1, 1)(value)
+            return value
+        v, others = rest[0], rest[1:]
+        value = jnp.asarray(self.__wrapped__(at, scaled(blocks, q, v), *others))
+        if self.kind == "force":
+            return scaled(blocks, q, value)
+        if self.kind == "lagrangian":
+            return value + jnp.dot(jnp.array(self.weights), stretch(blocks, q, v) ** 2) / 2
+        return value
+
+
+def homogeneous(function: Any, kind: str, blocks: Blocks, weights: tuple[float, ...] = ()) -> Any:
+    """The function for u of any length; None stays None, and what is homogeneous already stays as it is."""
+    inner = function.__wrapped__ if isinstance(function, Timed) else function
+    if inner is None or isinstance(inner, Homogeneous) or not callable(inner):
+        return function
+    made = Homogeneous(inner, kind, blocks, weights)
+    return Timed(made) if isinstance(function, Timed) else made
+
+
+def blocks_of(system: System) -> Blocks:
+    """Where the rotations are; refuses names that are not there."""
+    found = []
+    for name in system.rotations:
+        for coordinate in names(name):
+            if coordinate not in system.coordinates:
+                raise ValueError(unknown_name("coordinate of a rotation", coordinate, system.coordinates))
+            if coordinate in system.angles:
+                raise ValueError(f"'{coordinate}' must not be both an angle and of a rotation, but it is")
+        found.append(tuple(system.coordinates.index(x) for x in names(name)))
+    return tuple(found)
+
+
+def weights_of(system: System, blocks: Blocks) -> tuple[float, ...]:
+    """The c of each rotation: of the size of its inertia, as L has it at some position; 1 where it has
+    none."""
+    p = dict(system.parameters)
+    if has_tracers(p):
+        return (1.0,) * len(blocks)
+    n, found = len(system.coordinates), []
+    q = np.random.default_rng(0).uniform(0.3, 0.9, n)
+    for block in map(list, blocks):
+        q[block] /= np.linalg.norm(q[block])
+        v = np.zeros((4, n))
+        v[:, block] = np.eye(4) - np.outer(q[block], q[block])
+        with np.errstate(all="ignore"):
+            twice = evaluate_anyhow(_twice_kinetic, system.lagrangian, p, np.tile(q, (4, 1)), v)
+        size = float(np.sum(twice)) / 3
+        found.append(size if np.isfinite(size) and size > 0 else 1.0)
+    return tuple(found)
+
+
+def _twice_kinetic(lagrangian: Any, p: Any, q: Array, v: Array) -> Array:
+    rest = lagrangian(q, jnp.zeros_like(v), p)
+    return lagrangian(q, v, p) + lagrangian(q, -v, p) - 2 * rest
+
+
+class Turned:
+    """What a system can do about its rotations."""
+
+    rotations: tuple[str, ...]
+
+    @functools.cached_property
+    def blocks(self) -> Blocks:
+        """The places of the quaternions among the coordinates."""
+        return blocks_of(self)  # type: ignore[arg-type]
+
+    def shown(self, q: Any, v: Any) -> tuple[Any, Any]:
+        """A state with quaternions of length 1: what is saved."""
+        if not self.rotations:
+            return q, v
+        q, v = jnp.asarray(q), jnp.asarray(v)
+        return scaled(self.blocks, q, q), tangent(self.blocks, q, v)
+
+    def made_homogeneous(self) -> dict[str, Any]:
+        """The functions of the system for quaternions of any length, by name."""
+        system: Any = self
+        blocks, weights = self.blocks, weights_of(system, self.blocks)
+        made = {
+            name: homogeneous(getattr(system, name), name, blocks) for name in (*OF_VELOCITY, *OF_POSITION)
+        }
+        made["lagrangian"] = homogeneous(system.lagrangian, "lagrangian", blocks, weights)
+        integrals = system.first_integrals.items()
+        return made | {"first_integrals": {k: homogeneous(f, "constraint", blocks) for k, f in integrals}}
