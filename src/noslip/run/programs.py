@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
+from noslip.engine import stored
 from noslip.engine.backends import native
 from noslip.engine.kept import Large, kept
 from noslip.engine.memory import Table
-from noslip.engine.program import CannotTranslate, TooLarge
+from noslip.engine.program import CannotTranslate, Program, TooLarge
 from noslip.engine.translate import translate
 from noslip.integrators.base import Integrator
 from noslip.integrators.solve import without_derivatives
@@ -52,10 +54,12 @@ class StepPrograms(Large):
         def save(fixed: Fixed, carry: Carry) -> tuple[Row, Carry]:
             return steps.save(fixed[0], integrator, carry)
 
-        self.start = translate(start, self.fixed, self.initial)
+        self._parts = (self.fixed, self.initial, integrator, events)
+        self.start = self._stored("start", lambda: translate(start, self.fixed, self.initial))
         self.carry, self.row = self.start.shape
-        self.step = translate(step, self.fixed, (self.carry, drive), rare="newton_fallback")
-        self.save = translate(save, self.fixed, self.carry)
+        given = (self.carry, drive)
+        self.step = self._stored("step", lambda: translate(step, self.fixed, given, rare="newton_fallback"))
+        self.save = self._stored("save", lambda: translate(save, self.fixed, self.carry))
         self.tables = {
             "fixed": Table(self.fixed),
             "initial": Table(self.initial),
@@ -65,6 +69,9 @@ class StepPrograms(Large):
             "carry and row": Table((self.carry, self.row)),
             "row and carry": Table((self.row, self.carry)),
         }
+
+    def _stored(self, what: str, make: Callable[[], Program]) -> Program:
+        return stored.program((what, *self._parts), make)
 
     def nodes(self) -> int:
         return sum(len(program.nodes) for program in (self.start, self.step, self.save))
@@ -87,7 +94,7 @@ class StepPrograms(Large):
             good = jnp.all(jnp.abs(here.phi(q, v)) <= ADMISSIBLE * here.constraint_size(q, v))
             return *steps.first_state(fixed[0], integrator, q, v, t, fixed[1], drive), finite & good
 
-        made = translate(start, self.fixed, self.initial)
+        made = self._stored("checked start", lambda: translate(start, self.fixed, self.initial))
         return native.map_function(made, 1), Table(made.shape)
 
     @functools.cached_property
@@ -99,7 +106,8 @@ class StepPrograms(Large):
             return independence(fixed[0].mu(q, v, t))
 
         x, _, scalar, _ = self.initial
-        return native.map_function(translate(surely, self.fixed, (scalar, x, x)), 1)
+        made = self._stored("independence", lambda: translate(surely, self.fixed, (scalar, x, x)))
+        return native.map_function(made, 1)
 
     @functools.cached_property
     def save_one(self) -> native.NativeFunction:
@@ -118,7 +126,8 @@ class StepPrograms(Large):
             with without_derivatives():
                 return row_aside(fixed[0], integrator, carry, fixed[1], part, drive)
 
-        return native.map_function(translate(aside, self.fixed, given), 1), Table(given)
+        made = self._stored("aside", lambda: translate(aside, self.fixed, given))
+        return native.map_function(made, 1), Table(given)
 
     @functools.cached_property
     def advance_one(self) -> native.NativeFunction:

@@ -24,14 +24,17 @@ import numpy as np
 from jax import Array
 
 from noslip.engine.backends.numpy_rows import evaluate_anyhow
+from noslip.engine.told import CannotTell, Told
 from noslip.errors import shown, unknown_name
 from noslip.markdown import html_table
 from noslip.numerics.linear import orthogonal_rows, spd_solve
+from noslip.numerics.pytrees import anatomy
 from noslip.system.captured import Captured
 from noslip.system.derived import Parameters, derived, motion
 from noslip.system.inputs import Signal, Steered
 from noslip.system.time import TIME, Timed, timed, visible
 from noslip.system.values import as_input, as_parameter
+from noslip.system.words import words_of
 from noslip.texts import listed
 
 MAPPINGS = ("first_integrals", "inputs")
@@ -40,7 +43,7 @@ Vector = Any  # whatever jnp.asarray turns into an array of floats
 
 @jax.tree_util.register_pytree_node_class
 @dataclass(frozen=True, eq=False)
-class System(Steered):
+class System(Steered, Told):
     """A Lagrangian system with linear, affine or nonlinear velocity constraints, or with none.
 
     At most one of `one_forms=mu(q, p)` of shape (m, n), the same with `drift=b(q, p)` of shape (m,),
@@ -186,6 +189,13 @@ class System(Steered):
     def without_first_integrals(self) -> Self:
         """The same motion with nothing declared about it."""
         return self.tree_unflatten(self._changed(first_integrals=()), (dict(self.parameters),))
+
+    def told(self) -> str:
+        """What the system is made of, for the cache on disk."""
+        words = words_of(*anatomy(self)[1:])
+        if words is None:
+            raise CannotTell("a function of the system has no name")
+        return words
 
     def _repr_html_(self) -> str:
         """For notebooks."""
