@@ -13,6 +13,8 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 
 from noslip.engine.told import PLAIN, CannotTell, told
 
+PLACES = (jax.sharding.Mesh, jax.sharding.AbstractMesh, jax.sharding.Sharding)  # where an array is to be
+
 
 def told_traced(function: Callable[..., Any], *args: Any) -> str:
     """The words for a function of arrays of these shapes: its traced form, with all numbers in it."""
@@ -59,12 +61,12 @@ def _parameter(value: Any) -> str:
         return f"{{{', '.join(f'{k}: {_parameter(x)}' for k, x in value.items())}}}"
     if isinstance(value, (*PLAIN, float, np.ndarray, np.generic)):
         return told(value)
-    if isinstance(value, (jax.sharding.Mesh, jax.sharding.AbstractMesh, jax.core.AbstractValue, np.dtype)):
+    if isinstance(value, (*PLACES, jax.core.AbstractValue, np.dtype)):
         return repr(value)
     kind = type(value)
     if kind.__module__.partition(".")[0] == "jax" and dataclasses.is_dataclass(value):  # rules for indices
         parts = [f"{f.name}={_parameter(getattr(value, f.name))}" for f in dataclasses.fields(value)]
         return f"{kind.__name__}({', '.join(parts)})"
-    if kind.__name__ == "UnspecifiedValue" and not vars(value):  # where an array is to be
+    if kind.__name__ == "UnspecifiedValue" and not vars(value):  # anywhere
         return kind.__name__
     raise CannotTell(f"a parameter that is a {kind.__name__} has no name")
