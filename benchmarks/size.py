@@ -57,10 +57,10 @@ def _rows(method: Integrator, n: int) -> Iterator[Row]:
     except CannotTranslate as reason:
         yield common | {"by": "native", "refused": str(reason)}
     began = time.perf_counter()
-    carry, _ = one_xla.start(system, method, *start)
+    carry, _ = one_xla.start(system, method, (), *start)
 
     def xla() -> None:
-        jax.block_until_ready(one_xla.advance(system, method, carry, STEP, steps, steps, steps))
+        jax.block_until_ready(one_xla.advance(system, method, (), carry, STEP, steps, steps, steps))
 
     xla()
     parts["xla"] = {"first": time.perf_counter() - began}

@@ -10,10 +10,14 @@ import numpy as np
 
 from noslip.bench.engine import per_evaluation
 from noslip.bench.machine import versions
+from noslip.engine import shelf
 from noslip.engine.backends import native
 from noslip.engine.program import CannotTranslate
 from noslip.integrators import discover as integrators
+from noslip.integrators.base import Integrator
 from noslip.run.pairing import pairing_of
+from noslip.run.programs import StepPrograms
+from noslip.system import System
 from noslip.systems import discover as systems
 
 HEAD = (
@@ -45,19 +49,26 @@ def _rows() -> Iterator[dict[str, Any]]:
             if reason := method.refusal(system):
                 yield row | {"reason": reason}
                 continue
-            began = time.perf_counter()
             try:
-                loop = pairing_of(system, method).programs
+                with shelf.unused():
+                    loop, seconds = _made(system, method)
             except CannotTranslate as cause:
                 yield row | {"reason": str(cause)}
                 continue
-            seconds = [time.perf_counter() - began]
-            for width in (1, native.lanes()):
-                began = time.perf_counter()
-                native.advance_function(loop.step, None, loop.save, width)
-                seconds.append(time.perf_counter() - began)
             yield row | {
                 "operations": loop.step.size(),
                 "per evaluation": per_evaluation(loop.step),
                 **dict(zip(HEAD[4:], np.round(seconds, 3).tolist(), strict=True)),
             }
+
+
+def _made(system: System, method: Integrator) -> tuple[StepPrograms, list[float]]:
+    """The programs, and the seconds for them and for their machine code alone and in lanes."""
+    began = time.perf_counter()
+    loop = pairing_of(system, method).programs
+    seconds = [time.perf_counter() - began]
+    for width in (1, native.lanes()):
+        began = time.perf_counter()
+        native.advance_function(loop.step, None, loop.save, width)
+        seconds.append(time.perf_counter() - began)
+    return loop, seconds

@@ -14,6 +14,7 @@ import typer
 
 from noslip.cli.animate import animate
 from noslip.cli.bench import bench
+from noslip.cli.cache import cache
 from noslip.cli.ensemble import run_ensemble
 from noslip.cli.integrators import list_integrators
 from noslip.cli.reduce import reduce
@@ -71,3 +72,4 @@ app.command("scoreboard")(show_scoreboard)
 app.command("work-precision")(run_work_precision)
 app.add_typer(study, name="study")
 app.add_typer(bench, name="bench")
+app.add_typer(cache, name="cache")

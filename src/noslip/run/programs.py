@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
+from noslip.engine import stored
 from noslip.engine.backends import native
 from noslip.engine.kept import Large, kept
 from noslip.engine.memory import Table
-from noslip.engine.program import CannotTranslate, TooLarge
+from noslip.engine.program import CannotTranslate, Program, TooLarge
 from noslip.engine.translate import translate
 from noslip.integrators.base import Integrator
 from noslip.integrators.solve import without_derivatives
@@ -53,10 +55,12 @@ class StepPrograms(Large):
         def save(fixed: Fixed, carry: Carry) -> tuple[Row, Carry]:
             return steps.save(fixed[0], integrator, carry)
 
-        self.start = translate(start, self.fixed, self.initial)
+        self._parts = (self.fixed, self.initial, integrator, events)
+        self.start = self._stored("start", lambda: translate(start, self.fixed, self.initial))
         self.carry, self.row = self.start.shape
-        self.step = translate(step, self.fixed, (self.carry, drive), rare="newton_fallback")
-        self.save = translate(save, self.fixed, self.carry)
+        given = (self.carry, drive)
+        self.step = self._stored("step", lambda: translate(step, self.fixed, given, rare="newton_fallback"))
+        self.save = self._stored("save", lambda: translate(save, self.fixed, self.carry))
         self.tables = {
             "fixed": Table(self.fixed),
             "initial": Table(self.initial),
@@ -66,6 +70,9 @@ class StepPrograms(Large):
             "carry and row": Table((self.carry, self.row)),
             "row and carry": Table((self.row, self.carry)),
         }
+
+    def _stored(self, what: str, make: Callable[[], Program]) -> Program:
+        return stored.program((what, *self._parts), make)
 
     def nodes(self) -> int:
         return sum(len(program.nodes) for program in (self.start, self.step, self.save))
@@ -90,7 +97,9 @@ class StepPrograms(Large):
                 good = good & jnp.all(jnp.abs(g) <= allowed)
             return finite & good
 
-        return native.map_function(translate(verdict, self.fixed, self.initial), 1)
+        return native.map_function(
+            self._stored("verdict", lambda: translate(verdict, self.fixed, self.initial)), 1
+        )
 
     @functools.cached_property
     def independence_one(self) -> native.NativeFunction:
@@ -99,7 +108,8 @@ class StepPrograms(Large):
         def surely(fixed: Fixed, row: Row) -> Array:
             return independence(fixed[0].mu(row.q, row.v, row.t))
 
-        return native.map_function(translate(surely, self.fixed, self.row), 1)
+        made = self._stored("independence", lambda: translate(surely, self.fixed, self.row))
+        return native.map_function(made, 1)
 
     @functools.cached_property
     def save_one(self) -> native.NativeFunction:
@@ -118,7 +128,8 @@ class StepPrograms(Large):
             with without_derivatives():
                 return row_aside(fixed[0], integrator, carry, fixed[1], part, drive)
 
-        return native.map_function(translate(aside, self.fixed, given), 1), Table(given)
+        made = self._stored("aside", lambda: translate(aside, self.fixed, given))
+        return native.map_function(made, 1), Table(given)
 
     @functools.cached_property
     def advance_one(self) -> native.NativeFunction:

@@ -26,7 +26,6 @@ from jax import Array
 
 from noslip.engine.backends.numpy_rows import evaluate_anyhow
 from noslip.errors import shown, unknown_name
-from noslip.markdown import html_table
 from noslip.numerics.linear import orthogonal_rows, spd_solve
 from noslip.system.captured import Captured
 from noslip.system.derived import Parameters, derived, motion
@@ -34,7 +33,7 @@ from noslip.system.holonomic import Placed
 from noslip.system.inputs import Signal, Steered
 from noslip.system.time import TIME, Timed, timed, visible
 from noslip.system.values import as_input, as_parameter
-from noslip.texts import listed
+from noslip.system.words import Worded
 
 MAPPINGS = ("first_integrals", "inputs")
 Vector = Any  # whatever jnp.asarray turns into an array of floats
@@ -42,7 +41,7 @@ Vector = Any  # whatever jnp.asarray turns into an array of floats
 
 @jax.tree_util.register_pytree_node_class
 @dataclass(frozen=True, eq=False)
-class System(Steered, Placed):
+class System(Steered, Placed, Worded):
     """A Lagrangian system with linear, affine or nonlinear velocity constraints, or with none.
 
     At most one of `one_forms=mu(q, p)` of shape (m, n), the same with `drift=b(q, p)` of shape (m,), or
@@ -197,18 +196,6 @@ class System(Steered, Placed):
     def without_first_integrals(self) -> Self:
         """The same motion with nothing declared about it."""
         return self.tree_unflatten(self._changed(first_integrals=()), (dict(self.parameters),))
-
-    def _repr_html_(self) -> str:
-        """For notebooks."""
-        angles = dict.fromkeys(self.angles, " (angle)")
-        rows = [
-            ("coordinates", ", ".join(name + angles.get(name, "") for name in self.coordinates)),
-            ("constraints", self.constraints),
-            ("parameters", listed(self.parameters)),
-            ("force", "none" if self.force is None else "yes"),
-            ("first integrals", ", ".join(self.first_integrals) or "none declared"),
-        ]
-        return html_table("System", rows)
 
     # ---- shapes and kinds -------------------------------------------------------------------------
     @functools.cached_property

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from noslip.engine import stored
 from noslip.engine.backends.llvm_dense import counting
 from noslip.engine.backends.llvm_text import LlvmWriter
 from noslip.engine.program import Program
@@ -75,6 +76,28 @@ def run_passes(module: ModuleRef, passes: PassBuilder) -> None:
     manager.detach()
 
 
+def _surroundings() -> str:
+    """What decides the machine code of a text."""
+    import llvmlite
+    import llvmlite.binding as llvm
+
+    flags = features().flatten()  # type: ignore[attr-defined]
+    return f"{llvmlite.__version__} {llvm.get_process_triple()} {llvm.get_host_cpu_name()} {flags}"
+
+
+def _compiled(text: str) -> bytes:
+    import llvmlite.binding as llvm
+
+    machine = _machine()
+    module = llvm.parse_assembly(text)
+    module.triple, module.data_layout = machine.triple, str(machine.target_data)
+    options = llvm.create_pipeline_tuning_options(speed_level=OPTIMIZE)
+    options.slp_vectorization = options.loop_vectorization = False  # lanes are written out already
+    passes = llvm.create_pass_builder(machine, options)
+    run_passes(module, passes)
+    return machine.emit_object(module)
+
+
 class Module:
     """Machine code of some functions; alive as long as the object."""
 
@@ -83,17 +106,10 @@ class Module:
 
         features()
         _find_library_functions()
-        machine = _machine()
-        module = llvm.parse_assembly(text)
-        module.triple, module.data_layout = machine.triple, str(machine.target_data)
-        options = llvm.create_pipeline_tuning_options(speed_level=OPTIMIZE)
-        options.slp_vectorization = options.loop_vectorization = False  # lanes are written out already
-        passes = llvm.create_pass_builder(machine, options)
-        run_passes(module, passes)
+        code = stored.code(f"code {_surroundings()} {OPTIMIZE}\n{text}", lambda: _compiled(text))
         # only the machine code is kept: an engine that owns the IR holds some ten megabytes per program
-        code = llvm.object_file.ObjectFileRef.from_data(machine.emit_object(module))
         self.engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine())
-        self.engine.add_object_file(code)
+        self.engine.add_object_file(llvm.object_file.ObjectFileRef.from_data(code))
         self.engine.finalize_object()
 
     def function(self, name: str, *types: type[ctypes._SimpleCData]) -> NativeFunction:

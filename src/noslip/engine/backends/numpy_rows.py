@@ -18,6 +18,7 @@ import numpy as np
 from jax.tree_util import PyTreeDef
 from jax.typing import ArrayLike
 
+from noslip.engine import stored
 from noslip.engine.kept import kept
 from noslip.engine.memory import Table
 from noslip.engine.program import (
@@ -220,4 +221,8 @@ def _translated(
 ) -> Program:
     fixed = jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(s, float) for s in leaves])
     values = tuple(jax.ShapeDtypeStruct(s, float) for s in row)
-    return translate(lambda fixed, values: function(fixed, *values), fixed, values, expand=False)
+
+    def make() -> Program:
+        return translate(lambda fixed, values: function(fixed, *values), fixed, values, expand=False)
+
+    return stored.program(("rows", function, fixed, values), make)

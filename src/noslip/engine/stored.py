@@ -1,0 +1,41 @@
+"""Programs and machine code that an earlier process has made, from the folder of `shelf`; else made now, and
+put there."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+from noslip.engine import shelf, written
+from noslip.engine.program import CannotTranslate, Program
+from noslip.engine.told import CannotTell, joined
+
+
+def program(parts: tuple[Any, ...], make: Callable[[], Program]) -> Program:
+    """The program that is made from these parts and nothing else."""
+    if shelf.refusal(shelf.folder()) is not None:
+        return make()
+    try:
+        words = joined(("program", *parts))
+    except CannotTell:
+        return make()
+    if (data := shelf.find(words)) is not None:
+        with contextlib.suppress(written.Unreadable):
+            return written.from_bytes(data)
+    try:
+        made = make()
+    except CannotTranslate as refusal:
+        shelf.put(words, written.refusal_to_bytes(refusal))
+        raise
+    with contextlib.suppress(written.Unreadable):
+        shelf.put(words, written.to_bytes(made))
+    return made
+
+
+def code(words: str, make: Callable[[], bytes]) -> bytes:
+    """The machine code that these words, the text of the functions among them, decide."""
+    data = shelf.find(words)
+    if data is None:
+        shelf.put(words, data := make())
+    return data

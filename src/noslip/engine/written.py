@@ -1,0 +1,131 @@
+"""Scalar programs as bytes, and back: numbers and words only, so that reading them runs nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import json
+import re
+import zlib
+from typing import Any
+
+import jax
+import numpy as np
+
+from noslip.engine.program import (
+    DROPPED,
+    Block,
+    CannotTranslate,
+    Dense,
+    Loop,
+    Node,
+    Number,
+    Program,
+    PyTree,
+    Rolled,
+    TooLarge,
+)
+
+PARTS = {kind.__name__: kind for kind in (Block, Loop, Rolled, Dense)}
+
+
+class Unreadable(Exception):
+    """Bytes that are no program, or a pytree that cannot be written."""
+
+
+def to_bytes(program: Program) -> bytes:
+    """A program; raises `Unreadable` where its shape could not be read again."""
+    shape = _tree(program.shape)
+    again = _tree_of(shape)
+    if jax.tree.flatten(again) != jax.tree.flatten(program.shape):
+        raise Unreadable("the shape of the program cannot be written")
+    said = {
+        "nodes": [0 if n is DROPPED else [n.op, n.args, n.kind, n.home, n.value] for n in program.nodes],
+        "inputs": program.inputs,
+        "fixed": program.fixed,
+        "setup": _part(program.setup),
+        "main": _part(program.main),
+        "outputs": program.outputs,
+        "shape": shape,
+    }
+    return zlib.compress(json.dumps(said, separators=(",", ":")).encode(), 1)
+
+
+def refusal_to_bytes(refusal: CannotTranslate) -> bytes:
+    """That there is no program, and why."""
+    said = {"refused": str(refusal), "too large": isinstance(refusal, TooLarge)}
+    return zlib.compress(json.dumps(said).encode(), 1)
+
+
+def from_bytes(data: bytes) -> Program:
+    """The program that was written; raises the refusal if that was."""
+    try:
+        said = json.loads(zlib.decompress(data))
+        if "refused" in said:
+            raise (TooLarge if said["too large"] else CannotTranslate)(str(said["refused"]))
+        nodes = [DROPPED if node == 0 else _node(*node) for node in said["nodes"]]
+        setup, main = _part_of(said["setup"]), _part_of(said["main"])
+        inputs, outputs = list(map(int, said["inputs"])), list(map(int, said["outputs"]))
+        return Program(nodes, inputs, int(said["fixed"]), setup, main, outputs, _tree_of(said["shape"]))
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, zlib.error) as error:
+        raise Unreadable(str(error)) from None
+
+
+def _node(op: str, args: list[int], kind: str, home: int, value: Number | None) -> Node:
+    if not re.fullmatch(r"[a-z0-9_:]+", op):
+        raise ValueError(f"{op} is no operation")
+    return Node(op, tuple(map(int, args)), kind, int(home), value)
+
+
+def _part(value: Any) -> Any:
+    """A block, loop or solve as a list that begins with its name."""
+    if isinstance(value, Block | Loop | Rolled | Dense):
+        own = {f.name: _part(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        return {"is": type(value).__name__} | {k: x for k, x in own.items() if k not in ("known", "groups")}
+    return [_part(x) for x in value] if isinstance(value, list) else value
+
+
+def _part_of(value: Any) -> Any:
+    if isinstance(value, dict):
+        own = {k: _part_of(x) for k, x in value.items() if k != "is"}
+        if "size" in own:
+            own["size"] = tuple(own["size"])
+        return PARTS[value["is"]](**own)
+    return [_part_of(x) for x in value] if isinstance(value, list) else value
+
+
+def _tree(tree: PyTree) -> Any:
+    """A nest of tuples, lists, dicts and dataclasses of noslip, with shapes of arrays in it."""
+    if tree is None:
+        return None
+    if isinstance(tree, (tuple, list)) and type(tree) in (tuple, list):
+        return [type(tree).__name__, [_tree(x) for x in tree]]
+    if type(tree) is dict:
+        return ["dict", [[k, _tree(x)] for k, x in tree.items()]]
+    if isinstance(tree, jax.ShapeDtypeStruct):
+        return ["array", list(tree.shape), str(tree.dtype), bool(tree.weak_type)]
+    kind = type(tree)
+    if not dataclasses.is_dataclass(tree) or not kind.__module__.startswith("noslip."):
+        raise Unreadable(f"a {kind.__name__} cannot be written")
+    fields = [[f.name, _tree(getattr(tree, f.name))] for f in dataclasses.fields(tree)]
+    return ["of noslip", kind.__module__, kind.__qualname__, fields]
+
+
+def _tree_of(said: Any) -> PyTree:
+    if said is None:
+        return None
+    match said:
+        case ["tuple", parts]:
+            return tuple(map(_tree_of, parts))
+        case ["list", parts]:
+            return list(map(_tree_of, parts))
+        case ["dict", pairs]:
+            return {k: _tree_of(x) for k, x in pairs}
+        case ["array", shape, dtype, weak]:
+            return jax.ShapeDtypeStruct(tuple(shape), np.dtype(dtype), weak_type=weak)
+        case ["of noslip", module, name, fields]:
+            kind = getattr(importlib.import_module(module), name) if module.startswith("noslip.") else None
+            if not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):
+                raise ValueError(f"{module} has no class {name}")
+            return kind(**{k: _tree_of(x) for k, x in fields})
+    raise ValueError("no shape")
