@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
 
 import jax
 import jax.numpy as jnp
@@ -23,6 +24,7 @@ from noslip.integrators.discrete_gradient import DiscreteGradient
 from noslip.integrators.runge_kutta4 import RungeKutta4
 from noslip.numerics.linear import solve
 from noslip.run import programs
+from noslip.system.words import ARGUMENTS, OF_SYSTEM
 
 STATE = ([0.2, 0.5, -0.1], [0.8, 0.6, 0.4])
 X = jax.ShapeDtypeStruct((3,), float)
@@ -220,6 +222,22 @@ def test_a_system_is_known_by_what_it_is_made_of():
     assert particle().told() != particle().with_orthogonal_forms().told()
     assert told.told(DiscreteGradient()) != told.told(DiscreteGradient("mean_value"))
     assert told.told(DiscreteGradient()) == told.told(DiscreteGradient())
+
+
+def test_every_field_of_a_system_is_in_its_words():
+    """Numbers of parameters are arguments of the code; `captured` is what the traces show."""
+    told_of = {*OF_SYSTEM, *ARGUMENTS, "lagrangian", "constraint", "first_integrals", "inputs"}
+    left = {f.name for f in fields(System)} - told_of
+    assert left == {"parameters", "signals", "captured"}
+
+    def pendulum(length):
+        return System(
+            lambda q, v, p: 0.5 * v @ v - q[1],
+            holonomic=lambda q, p: (q @ q - length)[None],
+            coordinates=("x", "y"),
+        )
+
+    assert pendulum(1.0).told() == pendulum(1.0).told() != pendulum(2.0).told()
 
 
 def test_what_a_trace_does_not_show_has_no_name(folder):
