@@ -56,6 +56,17 @@ def measure_calls(markdown: Markdown = False, json_file: JsonFile = None) -> Non
         report(result, calls.markdown(result), json_file)
 
 
+@app.command("whole-calls")
+def measure_whole_calls(markdown: Markdown = False, json_file: JsonFile = None) -> None:
+    """What a call costs that ends with an error of 1e-10: noslip, diffrax, heyoka."""
+    with one_sentence():
+        check_json(json_file)
+        from benchmarks import whole_calls
+
+        result = whole_calls.measure(shown(markdown))
+        report(result, whole_calls.markdown(result), json_file)
+
+
 @app.command("researcher")
 def measure_researcher(markdown: Markdown = False, json_file: JsonFile = None) -> None:
     """One trajectory against the same scheme in NumPy and scipy.optimize."""

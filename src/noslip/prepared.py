@@ -23,7 +23,7 @@ from noslip.integrators.solve import Status
 from noslip.numerics.tracing import is_traced
 from noslip.run.arguments import as_floats, check_run, parallel_at, whole
 from noslip.run.choose import on_cpu, trajectory_runner
-from noslip.run.driving import driving_table, of_step
+from noslip.run.driving import of_step
 from noslip.run.inputs import as_numbers, column, given_inputs, table_of
 from noslip.run.one_native import CAPACITY, NativeTrajectory, saves
 from noslip.run.pairing import pairing_of
@@ -183,8 +183,8 @@ class Prepared:
             words, given = quick.run(q, v), None
         else:
             given, drive = self._driving(inputs)
-            fixed = quick.with_parameters(parameters or {}, drive)
-            table = None if drive is None else driving_table(drive, 1, 1)
+            table = None if drive is None else np.stack(jax.tree.leaves(drive), axis=-1)[None, :, :, None]
+            fixed = quick.with_parameters(parameters, None if table is None else table[0, 0, :, 0])
             words = quick.run(q, v, fixed, table)
             parameters = None if parameters is None else dict(parameters)
         return None if words is None else _Unread(_Source(self, quick, words, parameters, given))
@@ -300,10 +300,8 @@ class Prepared:
         quick = self._quick.get(_names(inputs))
         if quick is None:
             return False
-        fixed = (
-            None if parameters is None and drive is None else quick.with_parameters(parameters or {}, drive)
-        )
-        return quick.admits(q, v, fixed, None if drive is None else driving_table(drive, 1, 1)[0, 0, :, 0])
+        first = None if drive is None else np.array(jax.tree.leaves(of_step(drive, 0)))
+        return quick.admits(q, v, quick.with_parameters(parameters, first), first)
 
 
 def _names(inputs: Mapping[str, Any] | None) -> tuple[str, ...]:

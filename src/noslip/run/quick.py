@@ -11,7 +11,6 @@ import numpy as np
 from noslip.errors import unknown_name
 from noslip.integrators.solve import Status
 from noslip.run.along import BLOWN_UP, conserves_energy
-from noslip.run.driving import of_step
 from noslip.run.pairing import Pairing
 from noslip.run.step import TURN, Row
 from noslip.system.conditions import LOOKS
@@ -42,6 +41,14 @@ class _Memory:
         self.energy = rows[:, quick.places.energy]
 
 
+def _names(inputs: Drive) -> list[str]:
+    """Under which the numbers of a step's inputs are among the parameters, in their order."""
+    if inputs is None:
+        return []
+    names = sorted(inputs.values)
+    return names if isinstance(inputs, Held) else [*names, *map(rate, names), TIME]
+
+
 class Quick:
     """A run of known length and inputs of known names: `run` from any state, with any parameters."""
 
@@ -55,6 +62,7 @@ class Quick:
         self.fixed_at = self.fixed.ctypes.data
         names = sorted(self.system.parameters)
         self.slots = dict(zip(names, programs.tables["fixed"].places, strict=False))
+        self.driven = [self.slots[name].start for name in _names(inputs)]
         self.start, self.advance = programs.start_one.call, programs.advance_one.call
         self.judge = programs.verdict_one.call
         self.state = programs.tables["initial"].slots
@@ -107,11 +115,17 @@ class Quick:
         self.judge(at, memory.initial, memory.verdict, 1)
         return bool(memory.words[self.verdict])
 
-    def with_parameters(self, parameters: Mapping[str, Any], inputs: Drive = None) -> np.ndarray:
-        """What no step changes, with other parameters, and with the inputs of the first step."""
+    def with_parameters(
+        self, parameters: Mapping[str, Any] | None, first: np.ndarray | None
+    ) -> np.ndarray | None:
+        """What no step changes, with other parameters, and with the inputs of the first step where they are
+        looked at; None where that is as ever."""
+        steered = first is not None and self.found is not None
+        if parameters is None and not steered:
+            return None
         fixed = self.fixed.copy()
         numbers, known = fixed.view(np.float64), visible(self.slots)
-        for name, value in parameters.items():
+        for name, value in (parameters or {}).items():
             place = known.get(name)
             if place is None:
                 raise ValueError(unknown_name("parameter", name, known))
@@ -120,13 +134,8 @@ class Quick:
             else:
                 checked = self.system.with_parameters({name: value}).parameters[name]
                 numbers[0, place, 0] = np.ravel(checked)
-        if inputs is not None:
-            first: Any = of_step(inputs, 0)
-            own = dict(first.values)
-            if not isinstance(first, Held):
-                own |= {rate(name): x for name, x in first.rates.items()} | {TIME: first.t}
-            for name, x in own.items():
-                numbers[0, self.slots[name], 0] = x
+        if steered:
+            numbers[0, self.driven, 0] = first
         return fixed
 
     def _sound(self, memory: _Memory) -> bool:
