@@ -25,6 +25,8 @@ LONG = {
     "quickstart.md",
     "examples/identify_a_sleigh.md",
     "examples/model_predictive_control.md",
+    "examples/parallel_parking.md",
+    "examples/snakeboard_gait.md",
     "how_to/add_a_system.md",
     "how_to/choose_an_integrator.md",
     "how_to/draw_a_run.md",
