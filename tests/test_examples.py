@@ -1,4 +1,5 @@
-"""Every script in examples/ runs as a user would run it, with warnings as errors."""
+"""Every script in examples/ runs as a user would run it, with warnings as errors; those with a file of their
+own in tests/examples are run there."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ import pytest
 import noslip
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-NUMBERED = sorted(EXAMPLES.glob("[0-9][0-9]_*.py"))
+OWN = {path.stem.removeprefix("test_") for path in (Path(__file__).parent / "examples").glob("test_*.py")}
+NUMBERED = sorted(path for path in EXAMPLES.glob("[0-9][0-9]_*.py") if path.stem[3:] not in OWN)
 
 
 def run(script: Path, folder: Path, *arguments: str) -> str:

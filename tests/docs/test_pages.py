@@ -26,6 +26,8 @@ LONG = {
     "examples/identify_a_sleigh.md",
     "examples/model_predictive_control.md",
     "examples/puck_in_a_box.md",
+    "examples/parallel_parking.md",
+    "examples/snakeboard_gait.md",
     "how_to/add_a_system.md",
     "how_to/choose_an_integrator.md",
     "how_to/draw_a_run.md",
