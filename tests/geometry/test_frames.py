@@ -27,8 +27,8 @@ def test_the_columns_span_the_admissible_velocities(name):
     mu, M = system.mu(q, jnp.zeros_like(q)), system.mass_matrix(q)
     for kind in FRAMES:
         X = Frame(system, kind)(q)
-        assert X.shape == (system.n, system.n - system.m)
-        assert np.linalg.matrix_rank(X) == system.n - system.m
+        assert X.shape == (system.n, system.n - system.rows)
+        assert np.linalg.matrix_rank(X) == system.n - system.rows
         assert_allclose(mu @ X, 0, atol=1e-14)
         if kind == "householder":
             assert_allclose(X.T @ X, np.eye(X.shape[1]), atol=1e-14)

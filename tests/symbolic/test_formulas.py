@@ -30,8 +30,9 @@ def test_the_formulas_of_every_system_have_the_values_of_its_functions(name):
     wanted = float(system.lagrangian(q, v, system.parameters))
     assert_allclose(float(found.lagrangian.subs(values)), wanted, rtol=1e-13, atol=1e-14)
     phi = [float(x.subs(values)) for x in found.constraints]
-    assert_allclose(phi, np.asarray(system.phi(q, v)), rtol=1e-12, atol=1e-14)
-    assert len(found.latex()) == 1 + system.m + len(found.force)
+    wanted = np.concatenate([system.phi(q, v)[: system.m], system.g(q)])
+    assert_allclose(phi, wanted, rtol=1e-12, atol=1e-14)
+    assert len(found.latex()) == 1 + system.m + system.k + len(found.force)
 
 
 def test_forces_words_and_fractions_are_shown():

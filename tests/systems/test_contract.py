@@ -67,6 +67,7 @@ def test_discovery_finds_the_whole_catalogue() -> None:
         "rolling_disk_on_incline",
         "sinusoidal_particle",
         "snakeboard",
+        "spherical_pendulum",
         "suslov",
         "turntable_ball",
         "two_wheeled_robot",

@@ -24,9 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from noslip.engine.backends.numpy_rows import evaluate_anyhow
 from noslip.errors import unknown_name
-from noslip.numerics.tracing import has_tracers
 from noslip.rotations import names
 from noslip.system.time import Timed
 
@@ -70,7 +68,6 @@ class Homogeneous:
     __wrapped__: Callable[..., Any]
     kind: str
     blocks: Blocks
-    weights: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         for name in functools.WRAPPER_ASSIGNMENTS:
@@ -92,16 +89,17 @@ class Homogeneous:
         if self.kind == "force":
             return scaled(blocks, q, value)
         if self.kind == "lagrangian":
-            return value + jnp.dot(jnp.array(self.weights), stretch(blocks, q, v) ** 2) / 2
+            weights = [weight(self.__wrapped__, block, q.size, others) for block in blocks]
+            return value + jnp.dot(jnp.stack(weights), stretch(blocks, q, v) ** 2) / 2
         return value
 
 
-def homogeneous(function: Any, kind: str, blocks: Blocks, weights: tuple[float, ...] = ()) -> Any:
+def homogeneous(function: Any, kind: str, blocks: Blocks) -> Any:
     """The function for u of any length; None stays None, and what is homogeneous already stays as it is."""
     inner = function.__wrapped__ if isinstance(function, Timed) else function
     if inner is None or isinstance(inner, Homogeneous) or not callable(inner):
         return function
-    made = Homogeneous(inner, kind, blocks, weights)
+    made = Homogeneous(inner, kind, blocks)
     return Timed(made) if isinstance(function, Timed) else made
 
 
@@ -118,28 +116,15 @@ def blocks_of(system: System) -> Blocks:
     return tuple(found)
 
 
-def weights_of(system: System, blocks: Blocks) -> tuple[float, ...]:
-    """The c of each rotation: of the size of its inertia, as L has it at some position; 1 where it has
-    none."""
-    p = dict(system.parameters)
-    if has_tracers(p):
-        return (1.0,) * len(blocks)
-    n, found = len(system.coordinates), []
-    q = np.random.default_rng(0).uniform(0.3, 0.9, n)
-    for block in map(list, blocks):
-        q[block] /= np.linalg.norm(q[block])
-        v = np.zeros((4, n))
-        v[:, block] = np.eye(4) - np.outer(q[block], q[block])
-        with np.errstate(all="ignore"):
-            twice = evaluate_anyhow(_twice_kinetic, system.lagrangian, p, np.tile(q, (4, 1)), v)
-        size = float(np.sum(twice)) / 3
-        found.append(size if np.isfinite(size) and size > 0 else 1.0)
-    return tuple(found)
-
-
-def _twice_kinetic(lagrangian: Any, p: Any, q: Array, v: Array) -> Array:
-    rest = lagrangian(q, jnp.zeros_like(v), p)
-    return lagrangian(q, v, p) + lagrangian(q, -v, p) - 2 * rest
+def weight(function: Callable[..., Any], block: tuple[int, ...], n: int, rest: tuple[Any, ...]) -> Array:
+    """The c of a rotation: of the size of its inertia, as L has it at some position; 1 where it has none. It
+    contains the parameters and no state, so that a step computes it once."""
+    q, v, place = np.random.default_rng(0).uniform(0.3, 0.9, n), np.zeros((3, n)), list(block)
+    q[place] = [1.0, 0.0, 0.0, 0.0]
+    v[:, place] = np.eye(4)[1:]
+    still = function(q, np.zeros(n), *rest)
+    twice = sum((function(q, x, *rest) + function(q, -x, *rest) - 2 * still for x in v), jnp.zeros(()))
+    return jnp.where(twice > 0, twice, 3.0) / 3
 
 
 class Turned:
@@ -162,10 +147,7 @@ class Turned:
     def made_homogeneous(self) -> dict[str, Any]:
         """The functions of the system for quaternions of any length, by name."""
         system: Any = self
-        blocks, weights = self.blocks, weights_of(system, self.blocks)
-        made = {
-            name: homogeneous(getattr(system, name), name, blocks) for name in (*OF_VELOCITY, *OF_POSITION)
-        }
-        made["lagrangian"] = homogeneous(system.lagrangian, "lagrangian", blocks, weights)
+        blocks, kinds = self.blocks, (*OF_VELOCITY, *OF_POSITION)
+        made = {kind: homogeneous(getattr(system, kind), kind, blocks) for kind in kinds}
         integrals = system.first_integrals.items()
         return made | {"first_integrals": {k: homogeneous(f, "constraint", blocks) for k, f in integrals}}

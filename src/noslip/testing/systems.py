@@ -97,6 +97,7 @@ def _from_module(module: SystemModule, parameters: Mapping[str, Any]) -> System:
 
 
 def _check_at(system: System, q: Any, v: Any, holonomic: bool, t_end: float, tolerance: float) -> None:
+    q = jnp.asarray(system.project_position(q)) if system.k else q
     check_full_rank(system, q, v)
     v = system.project_velocity(q, v)
     reason = broken_near(system, np.asarray(q), np.asarray(v), 0.0)
