@@ -3,6 +3,7 @@
 import gc
 import weakref
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -89,6 +90,12 @@ def test_nothing_holds_the_functions_of_a_system_that_is_gone():
     kept.forget()
     gc.collect()
     assert [f() for f in functions] == [None, None]
+
+
+def test_systems_of_one_form_are_not_compared_with_each_other():
+    structures = [jax.tree.structure(particle(1.0 + k)) for k in range(8)]
+    for wrap in (lambda s: s, lambda s: jax.tree_util.treedef_tuple([jax.tree_util.treedef_tuple([s])])):
+        assert len({kept._mark(wrap(structure)) for structure in structures}) == 8
 
 
 def test_what_was_used_last_stays(monkeypatch):

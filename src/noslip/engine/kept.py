@@ -14,6 +14,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeVar, TypeVarTuple
 
 import jax
+from jax.tree_util import PyTreeDef
 
 from noslip.engine.program import CannotTranslate
 
@@ -40,7 +41,7 @@ def kept(make: Callable[[*Ts], T]) -> Callable[[*Ts], T]:
 
     @functools.wraps(make)
     def call(*arguments: *Ts) -> T:
-        key = (make, *arguments)
+        key = (make, *(_mark(x) for x in arguments if type(x) is PyTreeDef), *arguments)
         try:
             found = _things[key][0]
             _things.move_to_end(key)
@@ -56,6 +57,18 @@ def kept(make: Callable[[*Ts], T]) -> Callable[[*Ts], T]:
         return found
 
     return call
+
+
+def _mark(structure: PyTreeDef) -> int:
+    """JAX's hash of a structure is that of its form alone, the same for all systems with as many parameters;
+    here it is also of what the nodes hold, so that a search among many systems stays short."""
+    kind, data = structure.node_data() or (None, None)
+    if kind in (tuple, dict):
+        return hash(tuple(map(_mark, structure.children())))
+    try:
+        return hash(data)
+    except TypeError:  # of something that can be compared, but not hashed
+        return 0
 
 
 def _keep(key: Hashable, thing: Any) -> None:
@@ -92,7 +105,7 @@ def jitted(function: Callable[..., Any], static: Sequence[str] = (), nodes: int 
     signature = inspect.signature(function)
 
     @kept
-    def of_structure(structure: jax.tree_util.PyTreeDef, fixed: tuple[tuple[str, Any], ...]) -> _Jitted:
+    def of_structure(structure: PyTreeDef, fixed: tuple[tuple[str, Any], ...]) -> _Jitted:
         def of_arrays(*leaves: Any) -> Any:
             args, named = jax.tree.unflatten(structure, leaves)
             return function(*args, **named, **dict(fixed))
