@@ -18,6 +18,7 @@ from jax import Array
 from noslip import systems
 from noslip.engine.backends.numpy_rows import short_function
 from noslip.integrators.base import Integrator
+from noslip.numerics.blocks import for_scalar_programs
 from noslip.numerics.pytrees import anatomy
 from noslip.numerics.tracing import has_tracers
 from noslip.run.events import Events
@@ -129,7 +130,8 @@ def _facts(integrator: Integrator, structure: jax.tree_util.PyTreeDef, shapes: S
     def own_multipliers(system: System, q: Array, v: Array, t: Array, h: Array) -> Array | None:
         return integrator.observe(integrator.init(system, q, v, t, h)).multipliers
 
-    multipliers = jax.eval_shape(own_multipliers, system, x, x, t, t)
+    with for_scalar_programs():  # as it will be traced again
+        multipliers = jax.eval_shape(own_multipliers, system, x, x, t, t)
     module = system.lagrangian.__module__ or ""
     name = systems.name_of(module)
     known = name and _catalogue_structure(module) == structure

@@ -28,7 +28,7 @@ from noslip.errors import shown, unknown_name
 from noslip.markdown import html_table
 from noslip.numerics.linear import orthogonal_rows, spd_solve
 from noslip.system.captured import Captured
-from noslip.system.derived import Parameters, derived, motion
+from noslip.system.derived import Parameters, constraints_by, derived, lagrangian_by, motion
 from noslip.system.inputs import Signal, Steered
 from noslip.system.time import TIME, Timed, timed, visible
 from noslip.system.values import as_input, as_parameter
@@ -225,20 +225,19 @@ class System(Steered):
     @derived
     def dL_dq(self, q: Vector, v: Vector, t: Vector = None, *, parameters: Parameters | None = None) -> Array:
         """Derivative of the Lagrangian by the coordinates."""
-        return jax.grad(self.lagrangian, 0)(q, v, self.parameters)
+        return lagrangian_by(self, "q", q, v)
 
     @derived
     def momentum(
         self, q: Vector, v: Vector, t: Vector = None, *, parameters: Parameters | None = None
     ) -> Array:
         """p = dL/dv."""
-        return jax.grad(self.lagrangian, 1)(q, v, self.parameters)
+        return lagrangian_by(self, "v", q, v)
 
     @derived
     def mass_matrix(self, q: Vector, t: Vector = None, *, parameters: Parameters | None = None) -> Array:
         """M(q) = d2L/dv2."""
-        # forward over reverse: the identity matrix of directions is a constant that folds away
-        return jax.jacfwd(jax.grad(self.lagrangian, 1), 1)(q, jnp.zeros_like(q), self.parameters)
+        return lagrangian_by(self, "vv", q, jnp.zeros_like(q))
 
     @derived
     def velocity(
@@ -252,14 +251,14 @@ class System(Steered):
         self, q: Vector, v: Vector, t: Vector = None, *, parameters: Parameters | None = None
     ) -> Array:
         """E = v . dL/dv - L."""
-        return jnp.dot(v, self.momentum(q, v)) - self.lagrangian(q, v, self.parameters)
+        return jnp.dot(v, self.momentum(q, v)) - lagrangian_by(self, "", q, v)
 
     @derived
     def energy_scale(
         self, q: Vector, v: Vector, t: Vector = None, *, parameters: Parameters | None = None
     ) -> Array:
         """|T| + |V|, the size against which an energy error means something."""
-        potential = -self.lagrangian(q, jnp.zeros_like(v), self.parameters)
+        potential = -lagrangian_by(self, "", q, jnp.zeros_like(v))
         return jnp.abs(self.energy(q, v) - potential) + jnp.abs(potential)
 
     @derived
@@ -278,19 +277,12 @@ class System(Steered):
     @derived
     def phi(self, q: Vector, v: Vector, t: Vector = None, *, parameters: Parameters | None = None) -> Array:
         """Value of the constraints; zero on admissible states."""
-        if self.constraint is not None:
-            return jnp.asarray(self.constraint(q, v, self.parameters))
-        value = self.mu(q, v) @ v
-        return value if self.drift is None else value + jnp.asarray(self.drift(q, self.parameters))
+        return constraints_by(self, "", q, v)
 
     @derived
     def mu(self, q: Vector, v: Vector, t: Vector = None, *, parameters: Parameters | None = None) -> Array:
         """dphi/dv, shape (m, n): the directions of the reaction. For linear constraints v is not used."""
-        if self.one_forms is not None:
-            return jnp.asarray(self.one_forms(q, self.parameters))
-        if self.constraint is None:
-            return jnp.zeros((0, self.n))
-        return jax.jacfwd(self.phi, 1)(q, v)
+        return constraints_by(self, "v", q, v)
 
     @derived
     def constraint_size(
