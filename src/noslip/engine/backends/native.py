@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from llvmlite.binding import TargetMachine
     from llvmlite.binding.object_file import ObjectFileRef
 
-LARGE = 4000  # lines of text from which on the standard passes take longer than they gain
+LARGE = 8000  # lines of text from which on the standard passes take longer than they gain
 PASSES = ("sroa", "loop_simplify", "lcssa", "loop_rotate", "loop_unroll", "simplify_cfg")  # the most useful
 OPTIMIZE = 1  # the programs come simplified: more passes take twice as long and gain nothing (measured)
 
