@@ -17,7 +17,16 @@ from noslip.errors import SolveFailed, shown, stopped
 from noslip.integrators.base import Integrator
 from noslip.numerics.tracing import has_tracers, is_traced
 from noslip.run.along import conserves_energy, up_to_a_broken_condition
-from noslip.run.arguments import as_floats, check_manner, check_run, parallel_at, whole, whole_steps
+from noslip.run.arguments import (
+    SMALL,
+    as_floats,
+    check_manner,
+    check_run,
+    parallel_at,
+    refuse_irregular,
+    whole,
+    whole_steps,
+)
 from noslip.run.at_times import refuse_after, rows_at, save_times
 from noslip.run.at_times_watching import watched_rows_at
 from noslip.run.choose import on_cpu, trajectory_runner
@@ -123,7 +132,9 @@ def simulate(
         return as_trajectory(pairing.watching(watched), rows, q, v, info, jnp, None, happened, given.values)
     t, h = float(t), float(h)
     with on_cpu():
-        pairing = check_run(system, integrator, q, v, t, h, backend).watching(watched)
+        # for larger systems that question takes longer than many a run: it is asked if the first step fails
+        first = store is not None or system.n <= SMALL
+        pairing = check_run(system, integrator, q, v, t, h, backend, regular=first).watching(watched)
         stable = pairing.where_forms_are_parallel if parallel_at(pairing, q, v, t) else pairing
         if store is not None:
             if times is not None:
@@ -160,6 +171,8 @@ def simulate(
             ):
                 break
             stable = pairing.where_forms_are_parallel  # they have become so on the way: once more
+        if not first and rows.interval.failed_step[-1] == 1:
+            refuse_irregular(pairing, q, v, t, h)
         rows, broken = up_to_a_broken_condition(system, rows)
         info = run_info(pairing, t, h, steps, every, runner.backend, times is not None, **given.record)
         happened = log.occurrences()

@@ -7,7 +7,7 @@ sum, so that every backend rounds alike.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -45,7 +45,7 @@ class Block:
 
     items: list[Item] = field(default_factory=list)
     known: dict[tuple[str, tuple[int, ...]], int] = field(default_factory=dict)
-    groups: dict[tuple[str, int], tuple[int, ...]] = field(default_factory=dict)
+    groups: dict[Hashable, tuple[int, ...]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -100,7 +100,19 @@ class Dense:
     definite: bool = False
 
 
-Item: TypeAlias = int | Loop | Rolled | Dense  # a whole number is the operation of that node
+@dataclass(slots=True)
+class Called:
+    """A call of another program, written once however often it is called: its outputs at `inputs`."""
+
+    function: Program
+    inputs: list[int]
+    results: list[int]
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Called:
+        return Called(self.function, list(self.inputs), list(self.results))
+
+
+Item: TypeAlias = int | Loop | Rolled | Dense | Called  # a whole number is the operation of that node
 
 
 @dataclass(slots=True)
@@ -129,8 +141,11 @@ class Program:
         return count(self.setup) + count(self.main)
 
     def size(self) -> int:
-        """How many scalar operations are written down; what is rolled counts once."""
-        return count(self.setup, rolled=1) + count(self.main, rolled=1)
+        """How many scalar operations are written down; what is rolled or called counts once."""
+        items = [item for block in (self.setup, self.main) for item in walk(block)]
+        called = {id(item.function): item.function for item in items if isinstance(item, Called)}
+        own = count(self.setup, rolled=1) + count(self.main, rolled=1)
+        return own + sum(function.size() for function in called.values())
 
 
 def count(block: Block, rolled: int = 0) -> int:
@@ -144,6 +159,8 @@ def count(block: Block, rolled: int = 0) -> int:
             total += rolled * sum(map(len, item.stacked))
         elif isinstance(item, Dense):
             total += rolled * len(item.inputs) or item.size[0] ** 2 * item.size[-1]
+        elif isinstance(item, Called):
+            total += len(item.inputs) if rolled else item.function.operations()
         else:
             total += 1
     return total
@@ -160,6 +177,8 @@ class Visitor:
                 self.rolled(item)
             elif isinstance(item, Dense):
                 self.dense(item)
+            elif isinstance(item, Called):
+                self.call_of(item)
             else:
                 self.operation(item)
 
@@ -174,6 +193,9 @@ class Visitor:
 
     def dense(self, item: Dense) -> None:
         raise NotImplementedError(f"{type(self).__name__} must define dense")
+
+    def call_of(self, item: Called) -> None:
+        raise NotImplementedError(f"{type(self).__name__} must define call_of")
 
 
 def walk(block: Block) -> Iterator[Item]:
@@ -192,7 +214,7 @@ def uses(nodes: list[Node], item: Item) -> Sequence[int]:
         return [item.enter, *item.inits, *item.outs, item.again]
     if isinstance(item, Rolled):
         return [*item.inits, *item.outs, *item.writes, *(a for table in item.tables for a in table)]
-    if isinstance(item, Dense):
+    if isinstance(item, Dense | Called):
         return item.inputs
     return nodes[item].args
 
@@ -217,8 +239,6 @@ def drop_unneeded(nodes: list[Node], setup: Block, main: Block, outputs: list[in
             _mark(nodes, block, needed)
     for block in (main, setup):
         _sweep(block, needed)
-        block.known.clear()
-        block.groups.clear()
     for number, node in enumerate(nodes):
         if number not in needed and node.op != "input":
             nodes[number] = DROPPED
@@ -243,7 +263,7 @@ def _mark(nodes: list[Node], block: Block, needed: set[int]) -> None:
             if not needed.isdisjoint(made(item)):
                 needed.update(uses(nodes, item))
                 _mark(nodes, item.body, needed)
-        elif isinstance(item, Dense):
+        elif isinstance(item, Dense | Called):
             if not needed.isdisjoint(item.results):
                 needed.update(item.inputs)
         elif item in needed:
@@ -272,11 +292,13 @@ def _sweep(block: Block, needed: set[int]) -> None:
         elif isinstance(item, Rolled) and not needed.isdisjoint(made(item)):
             _sweep(item.body, needed)
             kept.append(item)
-        elif (isinstance(item, Dense) and not needed.isdisjoint(item.results)) or (
+        elif (isinstance(item, Dense | Called) and not needed.isdisjoint(item.results)) or (
             isinstance(item, int) and item in needed
         ):
             kept.append(item)
     block.items = kept
+    block.known.clear()
+    block.groups.clear()
 
 
 def _fuse(program: Program) -> None:
@@ -302,7 +324,7 @@ def _fuse(program: Program) -> None:
                 continue
             if isinstance(item, Rolled):
                 visit(item.body)
-            if isinstance(item, Rolled | Dense):
+            if isinstance(item, Rolled | Dense | Called):
                 continue
             node = nodes[item]
             if node.op not in ("add", "sub"):

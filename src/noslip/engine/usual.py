@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 
-from noslip.engine.program import Block, Dense, Item, Loop, Node, Program, Rolled, drop_unneeded
+from noslip.engine.program import Block, Called, Dense, Item, Loop, Node, Program, Rolled, drop_unneeded
 
 
 def usual(program: Program, outputs: int, true: Sequence[int]) -> Program:
@@ -38,7 +38,7 @@ def usual(program: Program, outputs: int, true: Sequence[int]) -> Program:
                 item.tables = [[now(a) for a in table] for table in item.tables]
                 visit(item.body)
                 item.outs, item.writes = [now(a) for a in item.outs], [now(a) for a in item.writes]
-            elif isinstance(item, Dense):
+            elif isinstance(item, Dense | Called):
                 item.inputs = [now(a) for a in item.inputs]
             else:
                 node = nodes[item]

@@ -7,6 +7,7 @@ import importlib
 import json
 import re
 import zlib
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -15,6 +16,7 @@ import numpy as np
 from noslip.engine.program import (
     DROPPED,
     Block,
+    Called,
     CannotTranslate,
     Dense,
     Loop,
@@ -24,9 +26,10 @@ from noslip.engine.program import (
     PyTree,
     Rolled,
     TooLarge,
+    walk,
 )
 
-PARTS = {kind.__name__: kind for kind in (Block, Loop, Rolled, Dense)}
+PARTS = {kind.__name__: kind for kind in (Block, Loop, Rolled, Dense, Called)}
 
 
 class Unreadable(Exception):
@@ -34,21 +37,33 @@ class Unreadable(Exception):
 
 
 def to_bytes(program: Program) -> bytes:
-    """A program; raises `Unreadable` where its shape could not be read again."""
+    """A program with those that it calls; raises `Unreadable` where its shape could not be read again."""
     shape = _tree(program.shape)
     again = _tree_of(shape)
     if jax.tree.flatten(again) != jax.tree.flatten(program.shape):
         raise Unreadable("the shape of the program cannot be written")
-    said = {
+    called = {id(function): function for function in _called(program)}
+    if any(True for function in called.values() for _ in _called(function)):
+        raise Unreadable("a function that calls others cannot be written")
+    numbers = {key: k for k, key in enumerate(called)}
+    said = _said(program, numbers) | {"shape": shape, "functions": [_said(f, {}) for f in called.values()]}
+    return zlib.compress(json.dumps(said, separators=(",", ":")).encode(), 1)
+
+
+def _called(program: Program) -> Iterator[Program]:
+    for block in (program.setup, program.main):
+        yield from (item.function for item in walk(block) if isinstance(item, Called))
+
+
+def _said(program: Program, functions: dict[int, int]) -> dict[str, Any]:
+    return {
         "nodes": [0 if n is DROPPED else [n.op, n.args, n.kind, n.home, n.value] for n in program.nodes],
         "inputs": program.inputs,
         "fixed": program.fixed,
-        "setup": _part(program.setup),
-        "main": _part(program.main),
+        "setup": _part(program.setup, functions),
+        "main": _part(program.main, functions),
         "outputs": program.outputs,
-        "shape": shape,
     }
-    return zlib.compress(json.dumps(said, separators=(",", ":")).encode(), 1)
 
 
 def refusal_to_bytes(refusal: CannotTranslate) -> bytes:
@@ -63,12 +78,17 @@ def from_bytes(data: bytes) -> Program:
         said = json.loads(zlib.decompress(data))
         if "refused" in said:
             raise (TooLarge if said["too large"] else CannotTranslate)(str(said["refused"]))
-        nodes = [DROPPED if node == 0 else _node(*node) for node in said["nodes"]]
-        setup, main = _part_of(said["setup"]), _part_of(said["main"])
-        inputs, outputs = list(map(int, said["inputs"])), list(map(int, said["outputs"]))
-        return Program(nodes, inputs, int(said["fixed"]), setup, main, outputs, _tree_of(said["shape"]))
+        functions = [_program(function, [], None) for function in said["functions"]]
+        return _program(said, functions, _tree_of(said["shape"]))
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, zlib.error) as error:
         raise Unreadable(str(error)) from None
+
+
+def _program(said: dict[str, Any], functions: list[Program], shape: PyTree) -> Program:
+    nodes = [DROPPED if node == 0 else _node(*node) for node in said["nodes"]]
+    setup, main = _part_of(said["setup"], functions), _part_of(said["main"], functions)
+    inputs, outputs = list(map(int, said["inputs"])), list(map(int, said["outputs"]))
+    return Program(nodes, inputs, int(said["fixed"]), setup, main, outputs, shape)
 
 
 def _node(op: str, args: list[int], kind: str, home: int, value: Number | None) -> Node:
@@ -77,21 +97,25 @@ def _node(op: str, args: list[int], kind: str, home: int, value: Number | None) 
     return Node(op, tuple(map(int, args)), kind, int(home), value)
 
 
-def _part(value: Any) -> Any:
-    """A block, loop or solve as a list that begins with its name."""
-    if isinstance(value, Block | Loop | Rolled | Dense):
-        own = {f.name: _part(getattr(value, f.name)) for f in dataclasses.fields(value)}
+def _part(value: Any, functions: dict[int, int]) -> Any:
+    """A block, loop, solve or call as a list that begins with its name; a function by its number."""
+    if isinstance(value, Program):
+        return functions[id(value)]
+    if isinstance(value, Block | Loop | Rolled | Dense | Called):
+        own = {f.name: _part(getattr(value, f.name), functions) for f in dataclasses.fields(value)}
         return {"is": type(value).__name__} | {k: x for k, x in own.items() if k not in ("known", "groups")}
-    return [_part(x) for x in value] if isinstance(value, list) else value
+    return [_part(x, functions) for x in value] if isinstance(value, list) else value
 
 
-def _part_of(value: Any) -> Any:
+def _part_of(value: Any, functions: list[Program]) -> Any:
     if isinstance(value, dict):
-        own = {k: _part_of(x) for k, x in value.items() if k != "is"}
+        own = {k: _part_of(x, functions) for k, x in value.items() if k != "is"}
         if "size" in own:
             own["size"] = tuple(own["size"])
+        if value["is"] == "Called":
+            own["function"] = functions[own["function"]]
         return PARTS[value["is"]](**own)
-    return [_part_of(x) for x in value] if isinstance(value, list) else value
+    return [_part_of(x, functions) for x in value] if isinstance(value, list) else value
 
 
 def _tree(tree: PyTree) -> Any:

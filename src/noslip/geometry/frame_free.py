@@ -32,6 +32,7 @@ from jax import Array
 from noslip.numerics.discrete_gradients import Step
 from noslip.numerics.linear import spd_solve
 from noslip.system import System
+from noslip.system.derived import lagrangian_by, momentum_along
 
 LONG = 4  # steps: a time in which lengths of q and p are compared by projections
 
@@ -105,7 +106,7 @@ class FreePoint:
         f = -g[:n] - jax.grad(self._turned)(self.q, e, s) + magnetic(system, self.q, u)
 
         def carried(x: Array) -> tuple[Array, Array]:
-            return kinetic_momentum(system, x, v), system.mu(x, v) @ v
+            return kinetic_momentum(system, x, v), system.phi(x, v)
 
         along = jax.jvp(carried, (self.q,), (u,))[1]
         lam = spd_solve(self.plane.C, self.plane.lift.T @ (along[0] - f) - along[1])
@@ -123,9 +124,9 @@ class FreePoint:
 
     def _turned(self, x: Array, e: Array, s: Array) -> Array:
         """e . M(x) v - s . mu(x) v, whose derivative is that of p . P(x) b."""
-        return jnp.dot(e, kinetic_momentum(self.system, x, self.v)) - jnp.dot(
-            s, self.system.mu(x, self.v) @ self.v
-        )
+        system, rest = self.system, jnp.zeros_like(x)
+        pulled = momentum_along(system, x, self.v, e) - momentum_along(system, x, rest, e)
+        return pulled - jnp.dot(s, system.phi(x, self.v))
 
 
 @dataclass(frozen=True)
@@ -249,7 +250,7 @@ def oblique_solve(N: Array, C: Array, r: Array, transposed: bool = False) -> Arr
 
 def potential(system: System, q: Array) -> Array:
     """V = -L(q, 0)."""
-    return -system.lagrangian(q, jnp.zeros_like(q), system.parameters)
+    return -lagrangian_by(system, "", q, jnp.zeros_like(q))
 
 
 def drift_momentum(system: System, q: Array) -> Array:
@@ -269,10 +270,10 @@ def kinetic_momenta(system: System, q: Array, V: Array) -> Array:
 
 def without_drift(system: System, q: Array, v: Array) -> Array:
     """T - V = L - a . v."""
-    return system.lagrangian(q, v, system.parameters) - jnp.dot(drift_momentum(system, q), v)
+    return lagrangian_by(system, "", q, v) - momentum_along(system, q, jnp.zeros_like(v), v)
 
 
 def magnetic(system: System, q: Array, u: Array) -> Array:
     """da(u, .) = d/dx (a . u) - Da u, the gyroscopic force; orthogonal to u."""
-    pulled = jax.grad(lambda x: jnp.dot(drift_momentum(system, x), u))(q)
+    pulled = jax.grad(lambda x: momentum_along(system, x, jnp.zeros_like(u), u))(q)
     return pulled - jax.jvp(lambda x: drift_momentum(system, x), (q,), (u,))[1]

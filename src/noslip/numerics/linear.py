@@ -41,9 +41,10 @@ def inverse(a: Array) -> Array:
 
 
 def value_and_jacobian(f: Callable[[Array], Array], x: Array) -> tuple[Array, Array]:
-    """f and df/dx, column by column in a loop: for places that run rarely, where small code matters most."""
-    value, df = jax.linearize(f, x)
-    return value, lax.map(df, jnp.eye(x.size)).T
+    """f and df/dx, column by column in a loop: for places that run rarely, where small code matters most. Of
+    a `jvp` the part without the direction leaves the loop; to linearize would take several times as long."""
+    columns = lax.map(lambda e: jax.jvp(f, (x,), (e,))[1], jnp.eye(x.size))
+    return f(x), columns.T
 
 
 def orthogonal_rows(mu: Array) -> tuple[Array, Array]:

@@ -9,7 +9,6 @@ import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -28,6 +27,8 @@ from noslip.system import System
 from noslip.system.conditions import ADMISSIBLE, admissibility, broken_near, parallel_along
 from noslip.system.positions import dependent_rows, placement
 from noslip.system.time import visible
+
+SMALL = 6  # coordinates up to which all questions about a start are quick to answer
 
 
 def as_floats(name: str, value: Any, shape: tuple[int, ...], traced: bool) -> Any:
@@ -132,8 +133,10 @@ def check_run(
     backend: str,
     traced: bool = False,
     members: int = 1,
+    regular: bool = True,
 ) -> Pairing:
-    """Refuse what cannot be run; values are looked at only where they are concrete. What can is a pairing."""
+    """Refuse what cannot be run; values are looked at only where they are concrete. What can is a pairing.
+    Whether the first step is `regular` may also be asked after it has failed: `refuse_irregular`."""
     if not isinstance(integrator, Integrator):
         raise TypeError(
             f"`integrator` must be an integrator such as VelocityNonholonomic(), "
@@ -154,7 +157,9 @@ def check_run(
     if reason := pairing.refusal if traced else pairing.refusal_near(q, v):
         raise ValueError(f"{type(integrator).__name__} cannot run on this system: {reason}")
     if not traced:
-        _check_values(pairing, q, v, t, h)
+        _check_values(pairing, q, v, t)
+        if regular:
+            refuse_irregular(pairing, q, v, t, h)
     return pairing
 
 
@@ -168,17 +173,37 @@ def _refuse_bad_numbers(q: np.ndarray, v: np.ndarray, t: float | np.ndarray, h: 
         raise ValueError(f"`step_size` must change the time, but at t0 = {float(t):g} {float(h):g} does not")
 
 
-def _check_values(
+def refuse_irregular(
     pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float | np.ndarray, h: float | np.ndarray
 ) -> None:
-    system, integrator = pairing.system.at(t), pairing.integrator
+    """Refuse a state from which the equations of an implicit method determine no step."""
+    if not pairing.is_implicit:
+        return
+    rows = [np.asarray(x)[None] for x in (q, v, t, h)]
+    (matrix,) = evaluate_anyhow(_step_matrix, pairing.integrator, pairing.system, *rows)
+    if len(values := small_singular_values(matrix)):
+        raise ValueError(
+            f"{type(pairing.integrator).__name__} has no unique step from this state: its regularity matrix, "
+            f"JS (61), has singular values {values}; try another step_size or other parameters of the method"
+        )
+
+
+def _step_matrix(method: Integrator, system: System, q: Array, v: Array, t: Array, h: Array) -> Array:
+    return step_matrix(system, method, q, v, t, h)
+
+
+def _check_values(pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float | np.ndarray) -> None:
+    system = pairing.system.at(t)
     sure = not system.clocked and _surely_admissible(pairing, q, v)
     if reason := broken_near(pairing.system, q, v, float(t), again=not sure):
         _refuse_mass(np.asarray(system.mass_matrix(q)), q, only_indefinite=True)
         raise ValueError(reason)
-    if sure and not pairing.is_implicit:
+    if sure:
         return
-    M, mu, jacobian = _at_start(pairing, q, v, t, h)
+    M, mu = (
+        x[0]
+        for x in evaluate_anyhow(_matrices, None, pairing.system, *(np.asarray(x)[None] for x in (q, v, t)))
+    )
     _refuse_mass(M, q)
     if not np.isfinite(mu).all():
         raise ValueError(f"the constraint must be finite, but at q0 = {np.asarray(q)} it is not")
@@ -187,14 +212,8 @@ def _check_values(
             f"the constraint one-forms must have full rank {system.rows}, but at q0 = {np.asarray(q)} "
             f"their singular values are {values}{dependent_rows(system, mu)}"
         )
-    if not sure:
-        _refuse_misplaced(system, q)
-        _refuse_inadmissible(system, q, v)
-    if jacobian is not None and len(values := small_singular_values(jacobian)):
-        raise ValueError(
-            f"{type(integrator).__name__} has no unique step from this state: its regularity matrix, "
-            f"JS (61), has singular values {values}; try another step_size or other parameters of the method"
-        )
+    _refuse_misplaced(system, q)
+    _refuse_inadmissible(system, q, v)
 
 
 def _refuse_mass(M: np.ndarray, q: np.ndarray, only_indefinite: bool = False) -> None:
@@ -238,7 +257,7 @@ def _surely_admissible(pairing: Pairing, q: np.ndarray, v: np.ndarray) -> bool:
     all values finite. It is the usual answer, and the factorisations that give the precise one take longer
     than a short run."""
     n, m, k = pairing.system.n, pairing.system.rows, pairing.system.k
-    if n > 6 or (numbers := pairing.at_state(_numbers_of_start, q, v)) is None:
+    if n > SMALL or (numbers := pairing.at_state(_numbers_of_start, q, v)) is None:
         return False
     sizes = [n * n, m * m, (n - m) ** 2 if pairing.system.frame else 0, m, m, k, k]
     mass, gram, frame, phi, terms, g, allowed, rest = _cut(numbers, sizes)
@@ -292,20 +311,8 @@ def _surely_regular(matrix: Sequence[float], n: int) -> bool:
     return ratio > 1e-10  # far above the round-off of the elimination
 
 
-def _at_start(
-    pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float | np.ndarray, h: float | np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Mass matrix, one-forms and, for an implicit method, its regularity matrix."""
-    rows = [np.asarray(x)[None] for x in (q, v, t, h)]
-    implicit = pairing.integrator if pairing.is_implicit else None
-    return jax.tree.map(lambda x: x[0], evaluate_anyhow(_start_matrices, implicit, pairing.system, *rows))
-
-
-def _start_matrices(
-    implicit: Integrator | None, system: System, q: Array, v: Array, t: Array, h: Array
-) -> tuple[Array, Array, Array | None]:
-    jacobian = None if implicit is None else step_matrix(system, implicit, q, v, t, h)
-    return system.mass_matrix(q, t), system.mu(q, v, t), jacobian
+def _matrices(_: None, system: System, q: Array, v: Array, t: Array) -> tuple[Array, Array]:
+    return system.mass_matrix(q, t), system.mu(q, v, t)
 
 
 # ---- ensembles ----------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from noslip import systems
 from noslip.engine.backends.numpy_rows import short_function
 from noslip.engine.kept import kept
 from noslip.integrators.base import Integrator
+from noslip.numerics.blocks import for_scalar_programs
 from noslip.numerics.pytrees import anatomy, of_leaves
 from noslip.numerics.tracing import has_tracers
 from noslip.run.events import Events
@@ -125,7 +126,8 @@ def _facts(integrator: Integrator, structure: jax.tree_util.PyTreeDef, shapes: S
         return integrator.observe(integrator.init(system, q, v, t, h)).multipliers
 
     flat, leaves = of_leaves(own_multipliers, system, x, x, t, t)
-    multipliers = jax.eval_shape(flat, *leaves)
+    with for_scalar_programs():  # as it will be traced again
+        multipliers = jax.eval_shape(flat, *leaves)
     module = system.lagrangian.__module__ or ""
     name = systems.name_of(module)
     known = name and _catalogue_structure(module) == structure

@@ -17,6 +17,7 @@ from jax import Array
 
 from noslip.engine.backends.numpy_rows import evaluate_anyhow
 from noslip.numerics.linear import nearly_parallel
+from noslip.system.derived import lagrangian_by
 from noslip.system.positions import dependent_rows
 
 if TYPE_CHECKING:
@@ -162,8 +163,7 @@ def _measure(_: None, system: System, q: Array, v: Array, w: Array, t: Array) ->
     """At one state: what must be finite, defects with their sizes, and how independent columns are."""
     system = system.at(t)
     values, rest = _everything(system, q, v, t), jnp.zeros_like(v)
-    momentum = jax.grad(system.lagrangian, 1)
-    p = [momentum(q, u, system.parameters) for u in (rest, v, w, v + w)]
+    p = [system.momentum(q, u) for u in (rest, v, w, v + w)]
     mu = system.mu(q, v)
     rank = {"constraint one-forms": _independence(mu)}
     # p - a must be linear in v; what the rounding of a large a makes of that is no defect
@@ -193,7 +193,7 @@ def _everything(system: System, q: Array, v: Array, t: Array) -> dict[str, tuple
     p = system.parameters
     mu = system.mu(q, v)
     found = {
-        "lagrangian": (jnp.atleast_1d(system.lagrangian(q, v, p)), system.energy_scale(q, v)),
+        "lagrangian": (jnp.atleast_1d(lagrangian_by(system, "", q, v)), system.energy_scale(q, v)),
         "constraint": (jnp.concatenate([system.phi(q, v), mu.ravel()]), system.constraint_size(q, v)),
     }
     if system.k:

@@ -28,7 +28,7 @@ from noslip.engine.backends.numpy_rows import evaluate_anyhow
 from noslip.errors import shown, unknown_name
 from noslip.numerics.linear import orthogonal_rows, spd_solve
 from noslip.system.captured import Captured
-from noslip.system.derived import Parameters, derived, motion
+from noslip.system.derived import Parameters, constraints_by, derived, lagrangian_by, motion
 from noslip.system.holonomic import Placed
 from noslip.system.inputs import Signal, Steered
 from noslip.system.time import TIME, Timed, timed, visible
@@ -223,20 +223,19 @@ class System(Steered, Placed, Worded):
     @derived
     def dL_dq(self, q: Vector, v: Vector, t: Vector = None, *, parameters: Parameters | None = None) -> Array:
         """Derivative of the Lagrangian by the coordinates."""
-        return jax.grad(self.lagrangian, 0)(q, v, self.parameters)
+        return lagrangian_by(self, "q", q, v)
 
     @derived
     def momentum(
         self, q: Vector, v: Vector, t: Vector = None, *, parameters: Parameters | None = None
     ) -> Array:
         """p = dL/dv."""
-        return jax.grad(self.lagrangian, 1)(q, v, self.parameters)
+        return lagrangian_by(self, "v", q, v)
 
     @derived
     def mass_matrix(self, q: Vector, t: Vector = None, *, parameters: Parameters | None = None) -> Array:
         """M(q) = d2L/dv2."""
-        # forward over reverse: the identity matrix of directions is a constant that folds away
-        return jax.jacfwd(jax.grad(self.lagrangian, 1), 1)(q, jnp.zeros_like(q), self.parameters)
+        return lagrangian_by(self, "vv", q, jnp.zeros_like(q))
 
     @derived
     def velocity(
@@ -250,14 +249,14 @@ class System(Steered, Placed, Worded):
         self, q: Vector, v: Vector, t: Vector = None, *, parameters: Parameters | None = None
     ) -> Array:
         """E = v . dL/dv - L."""
-        return jnp.dot(v, self.momentum(q, v)) - self.lagrangian(q, v, self.parameters)
+        return jnp.dot(v, self.momentum(q, v)) - lagrangian_by(self, "", q, v)
 
     @derived
     def energy_scale(
         self, q: Vector, v: Vector, t: Vector = None, *, parameters: Parameters | None = None
     ) -> Array:
         """|T| + |V|, the size against which an energy error means something."""
-        potential = -self.lagrangian(q, jnp.zeros_like(v), self.parameters)
+        potential = -lagrangian_by(self, "", q, jnp.zeros_like(v))
         return jnp.abs(self.energy(q, v) - potential) + jnp.abs(potential)
 
     @derived
@@ -276,21 +275,14 @@ class System(Steered, Placed, Worded):
     @derived
     def phi(self, q: Vector, v: Vector, t: Vector = None, *, parameters: Parameters | None = None) -> Array:
         """Value of the constraints, then G v of the holonomic ones; zero on admissible states."""
-        if self.constraint is not None:
-            value = jnp.asarray(self.constraint(q, v, self.parameters))
-        else:
-            value = self.mu(q, v)[: self.m] @ v if self.rows > self.m else self.mu(q, v) @ v
-            value = value if self.drift is None else value + jnp.asarray(self.drift(q, self.parameters))
-        return jnp.concatenate([value, self.further_phi(q, v)]) if self.rows > self.m else value
+        own = constraints_by(self, "", q, v)
+        return jnp.concatenate([own, self.further_phi(q, v)]) if self.rows > self.m else own
 
     @derived
     def mu(self, q: Vector, v: Vector, t: Vector = None, *, parameters: Parameters | None = None) -> Array:
         """dphi/dv, shape (rows, n): the directions of the reaction, after m rows G = dg/dq. For linear
         constraints v is not used."""
-        if self.constraint is not None:
-            return jax.jacfwd(self.phi, 1)(q, v)
-        none = jnp.zeros((0, self.n))
-        own = none if self.one_forms is None else jnp.asarray(self.one_forms(q, self.parameters))
+        own = constraints_by(self, "v", q, v)
         return jnp.concatenate([own, self.further_forms(q)]) if self.rows > self.m else own
 
     @derived

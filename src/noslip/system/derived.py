@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import jax
@@ -13,6 +14,7 @@ import numpy as np
 from jax import Array
 
 from noslip.engine.kept import jitted
+from noslip.numerics import blocks
 from noslip.numerics.linear import nearly_parallel, orthogonal_rows, spd_solve
 from noslip.numerics.tracing import is_traced
 from noslip.system.positions import dependent_rows
@@ -58,6 +60,68 @@ def derived(method: Callable[P, R]) -> Callable[P, R]:
         return compiled(system, *arrays)
 
     return call  # type: ignore[return-value]
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The Lagrangian or the constraints of systems of one structure, as a function of the leaves, q and v."""
+
+    structure: jax.tree_util.PyTreeDef
+    name: str
+    shape: tuple[int, ...]
+
+    def __call__(self, *arguments: Array) -> Array:
+        *leaves, q, v = arguments
+        system: System = jax.tree.unflatten(self.structure, leaves)
+        if self.name == "lagrangian":
+            return jnp.asarray(system.lagrangian(q, v, system.parameters), float)
+        if system.constraint is not None:
+            return jnp.asarray(system.constraint(q, v, system.parameters), float)
+        value = jnp.asarray(system.one_forms(q, system.parameters), float) @ v  # type: ignore[misc]
+        return value if system.drift is None else value + jnp.asarray(system.drift(q, system.parameters))
+
+
+def lagrangian_by(system: System, by: str, q: Array, v: Array) -> Array:
+    """The derivative of L by the arguments in `by`, such as "vv"; L itself for ""."""
+    if blocks.is_for_scalar_programs():
+        return _block(system, "lagrangian", (), by, q, v)
+
+    def L(q: Array, v: Array) -> Array:
+        return system.lagrangian(q, v, system.parameters)
+
+    # forward over reverse: the identity matrix of directions is a constant that folds away
+    for k, x in enumerate(by):
+        L = (jax.jacfwd if k else jax.grad)(L, "qv".index(x))
+    return L(q, v)
+
+
+def momentum_along(system: System, q: Array, v: Array, e: Array) -> Array:
+    """e . dL/dv."""
+    if blocks.is_for_scalar_programs():
+        leaves, structure = jax.tree.flatten(system)
+        return blocks.block(_Part(structure, "lagrangian", ()), (), *leaves, q, v, along={len(leaves) + 1: e})
+    return jnp.dot(e, lagrangian_by(system, "v", q, v))
+
+
+def _block(system: System, name: str, shape: tuple[int, ...], by: str, q: Array, v: Array) -> Array:
+    leaves, structure = jax.tree.flatten(system)
+    orders = tuple(len(leaves) + "qv".index(x) for x in by)
+    return blocks.block(_Part(structure, name, shape), orders, *leaves, q, v)
+
+
+def constraints_by(system: System, by: str, q: Array, v: Array) -> Array:
+    """phi, or mu = dphi/dv for "v"."""
+    if blocks.is_for_scalar_programs() and system.m:
+        return _block(system, "constraints", (system.m,), by, q, v)
+    if system.constraint is not None:
+        phi = lambda u: jnp.asarray(system.constraint(q, u, system.parameters))  # noqa: E731
+        return jax.jacfwd(phi)(v) if by else phi(v)
+    mu = jnp.zeros((0, system.n))
+    if system.one_forms is not None:
+        mu = jnp.asarray(system.one_forms(q, system.parameters))
+    if by:
+        return mu
+    return mu @ v if system.drift is None else mu @ v + jnp.asarray(system.drift(q, system.parameters))
 
 
 def motion(system: System, q: Array, v: Array, t: Array) -> tuple[Array, Array]:

@@ -10,8 +10,20 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
+from noslip.engine.backends import llvm_functions
 from noslip.engine.backends.llvm_dense import ROUTINES
-from noslip.engine.program import UNUSED, Dense, Loop, Node, Number, Program, Rolled, Visitor
+from noslip.engine.program import (
+    UNUSED,
+    Called,
+    Dense,
+    Loop,
+    Node,
+    Number,
+    Program,
+    Rolled,
+    Visitor,
+    count,
+)
 from noslip.engine.translate import library
 
 SCALAR = {"f": "double", "i": "i64", "b": "i1"}
@@ -38,10 +50,26 @@ class LlvmWriter(Visitor):
         self.names: dict[int, str] = {}
         self.declared: set[str] = set()
         self.routines: dict[str, str] = {}
+        self.functions: dict[int, str] = {}  # names of programs that are called
+        self.outside: list[str] = []  # functions that another module calls
+        self.rarely: LlvmWriter | None = None  # of the module of what hardly ever runs
+        self.outlines = self.lanes == self.pitch  # whether rare loops become such functions
         self.allocas: list[str] = []
         self.label = "entry"
         self.mask: str | None = None  # the lanes that the innermost loop is running for
         self.used = 0
+
+    def inner(self, lanes: int | None = None) -> LlvmWriter:
+        """For another function of the same module: names of functions and tables are the module's."""
+        writer = LlvmWriter(lanes or self.lanes)
+        writer.used, writer.functions, writer.outlines = self.used, self.functions, self.outlines
+        return writer
+
+    def take(self, inner: LlvmWriter) -> None:
+        """What another function of the module needs."""
+        self.used = inner.used
+        self.declared |= inner.declared
+        self.routines |= inner.routines
 
     # ---- small parts ------------------------------------------------------------------------------
     def type(self, kind: str) -> str:
@@ -180,7 +208,7 @@ class LlvmWriter(Visitor):
     def library(self, name: str, args: Sequence[str]) -> str:
         """One of our functions, or of the C library, once for each lane."""
         if (program := library.program(name)) is not None:
-            name = self.own_function(name, program)
+            name = llvm_functions.of_numbers(self, name, program)
         else:
             self.declared.add(f"declare double @{name}({', '.join(['double'] * len(args))})")
         if self.lanes == 1:
@@ -192,23 +220,13 @@ class LlvmWriter(Visitor):
             out = self.emit(f"insertelement {t} {out}, double {value}, i32 {k}")
         return out
 
-    def own_function(self, name: str, program: Program) -> str:
-        """The module's function of numbers that a program is."""
-        own = f"{name}_of_numbers"
-        if own not in self.routines:
-            inner = LlvmWriter(1)
-            inner.used = self.used  # names of tables are the module's
-            given = [f"%x{k}" for k in range(len(program.inputs))]
-            (value,) = inner.inline(program, given)
-            inner.line(f"ret double {value}")
-            self.used = inner.used
-            self.declared |= inner.declared
-            self.routines |= inner.routines
-            arguments = ", ".join(f"double {x}" for x in given)
-            self.routines[own] = inner.function(f"internal double @{own}({arguments}) noinline")
-        return own
-
     def loop(self, loop: Loop) -> None:
+        if loop.rare and self.outlines and count(loop.body, rolled=1) > llvm_functions.OUTLINED:
+            llvm_functions.outlined(self, loop)
+        else:
+            self.written(loop)
+
+    def written(self, loop: Loop) -> None:
         enter, nodes = self.name(loop.enter), self.program.nodes
         before, body, leave = (self.fresh(x) for x in ("before", "body", "leave"))
         kinds = [nodes[p].kind for p in loop.params]
@@ -345,12 +363,19 @@ class LlvmWriter(Visitor):
             place = self.emit(f"getelementptr {t}, ptr {array}, i64 {(row + 1) * columns - wide + column}")
             self.names[r] = self.emit(f"load {t}, ptr {place}, align 8")
 
+    def call_of(self, item: Called) -> None:
+        llvm_functions.call(self, item)
+
     def function(self, signature: str) -> str:
         return "\n".join([f"define {signature} {{", "entry:", *self.allocas, *self.lines, "}"])
 
     def module(self, functions: Sequence[str]) -> str:
         """The text of a module of these functions with what they need."""
         return "\n".join([*sorted(self.declared), *self.routines.values(), *functions])
+
+    def rare_module(self) -> str:
+        """The text of another module, of the functions that hardly ever run; empty where there are none."""
+        return self.rarely.module(self.rarely.outside) if self.rarely else ""
 
     # ---- memory -----------------------------------------------------------------------------------
     def load(self, pointer: str, slot: int, kind: str) -> str:

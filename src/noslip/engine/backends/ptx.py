@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from noslip.engine.backends.llvm_dense import when
 from noslip.engine.backends.llvm_text import LlvmWriter
 from noslip.engine.backends.native import kinds_of_state, run_passes
-from noslip.engine.program import CannotTranslate, Dense, Program
+from noslip.engine.program import Called, CannotTranslate, Dense, Program
 from noslip.engine.translate import library
 
 WARP = 32
@@ -35,6 +35,13 @@ class ThreadWriter(LlvmWriter):
         if library.program(name) is None:
             raise CannotTranslate(f"the function '{name}' of the C library has no form on a GPU")
         return super().library(name, args)
+
+    def call_of(self, item: Called) -> None:
+        """Written out: a thread has no quick memory for arguments."""
+        outer, names = self.program, self.names
+        values = self.inline(item.function, [self.name(a) for a in item.inputs])
+        self.program, self.names = outer, names
+        self.names.update(zip(item.results, values, strict=True))
 
     def dense(self, item: Dense) -> None:
         if item.size[0] > UNROLLED:

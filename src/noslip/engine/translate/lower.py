@@ -7,7 +7,7 @@ those numbers and cost nothing at run time. An operation that is not known here 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import TypeAlias
 
 import jax
@@ -15,14 +15,16 @@ import numpy as np
 from jax import lax
 from jax.extend.core import ClosedJaxpr, JaxprEqn, Literal, Var
 
+from noslip.engine.kept import kept
 from noslip.engine.program import Block, CannotTranslate, Program, PyTree, TooLarge, finish
-from noslip.engine.translate import jaxprs, solves
+from noslip.engine.translate import jaxprs, solves, sweeps
 from noslip.engine.translate.arrays import ArrayOperations, Nodes, kind_of, refuse_wrapping
 from noslip.engine.translate.builder import Builder
 from noslip.engine.translate.elementwise import ELEMENTWISE, round_away
 from noslip.engine.translate.functions import FUNCTIONS
 from noslip.engine.translate.jaxprs import array_of
 from noslip.engine.translate.placement import LIMIT
+from noslip.numerics import blocks
 from noslip.numerics.pytrees import of_leaves
 
 Shape: TypeAlias = tuple[int, ...]
@@ -43,7 +45,7 @@ def translate(
     `expand` writes elementary functions out as arithmetic. The loops of a jitted function named `rare` are
     marked so; `usual` leaves them out.
     """
-    with jax.default_device(jax.local_devices(backend="cpu")[0]):
+    with jax.default_device(jax.local_devices(backend="cpu")[0]), blocks.for_scalar_programs():
         of_arrays, leaves = of_leaves(function, fixed, varying)
         jaxpr, shape = jax.make_jaxpr(of_arrays, return_shape=True)(*leaves)
     builder = Builder(limit)
@@ -65,6 +67,13 @@ def translate(
     if program.size() > limit:
         raise TooLarge(f"the step has {program.size()} scalar operations, over {limit}")
     return program
+
+
+@kept
+def _straight(function: blocks.Differentiable, shapes: tuple[Shape, ...]) -> sweeps.Straight:
+    """A function of arrays as nodes that can be differentiated; traced once."""
+    jaxpr = jax.make_jaxpr(function)(*(jax.ShapeDtypeStruct(shape, float) for shape in shapes))
+    return sweeps.Straight(shapes, lambda builder, x: _Lower(builder, False, "").jaxpr(jaxpr, x)[0])
 
 
 class _Lower(ArrayOperations):
@@ -127,11 +136,12 @@ class _Lower(ArrayOperations):
 
     # ---- calls ------------------------------------------------------------------------------------
     def _jit(self, eqn: JaxprEqn, *args: Nodes) -> list[Nodes]:
-        name = eqn.params.get("name", "")
+        name, called = eqn.params.get("name", ""), eqn.params["jaxpr"]
         outside, self.within_rare = self.within_rare, self.within_rare or (name != "" and name == self.rare)
-        outs = self.jaxpr(eqn.params["jaxpr"], args)
+        key = (called.jaxpr, *map(id, called.consts), self.within_rare, *_ravel(args))
+        made = self._remembered(key, lambda: _ravel(self.jaxpr(called, args)))
         self.within_rare = outside
-        return outs
+        return _unravel(made, [array_of(v).shape for v in eqn.outvars])
 
     _pjit = _jit
     _closed_call = _jit
@@ -156,6 +166,45 @@ class _Lower(ArrayOperations):
         for place in np.ndindex(*b.shape[:-2]):
             out[place] = solve(self.b, a[place], b[place])
         return out
+
+    def _derivative_block(self, eqn: JaxprEqn, *args: Nodes) -> Nodes:
+        """On the nodes of the function itself where that can be, else by JAX's derivatives: decided here."""
+        p, lead = eqn.params, eqn.params["lead"]
+        key, shapes = (p["orders"], p["along"]), tuple(x.shape[lead:] for x in args)
+        try:
+            source = _straight(p["function"], shapes[: len(shapes) - len(p["along"])])
+            source.block(*key)
+        except CannotTranslate:
+            avals = [jax.ShapeDtypeStruct(x.shape, float) for x in args]
+            return self.jaxpr(jax.make_jaxpr(lambda *x: blocks.plain(*x, **p))(*avals), args)[0]
+        out = np.empty(array_of(eqn.outvars[0]).shape, dtype=np.int64)
+        for place in np.ndindex(*out.shape[:lead]):
+            made = self._block_at(source, key, _ravel([x[place] for x in args]))
+            out[place] = np.array(made, dtype=np.int64).reshape(out.shape[lead:])
+        return out
+
+    def _block_at(self, source: sweeps.Straight, key: sweeps.Key, given: list[int]) -> Sequence[int]:
+        """The entries of a block at these arguments: called where it is long, else written out."""
+        if self.expand and source.is_long(key):
+            known = tuple(self.b.value(k) for k in given)
+            function = source.function(key, known, lambda b: _Lower(b, True, "").elementary)
+            if function.program.size() >= sweeps.CALLED:
+                inputs = [given[k] for k in function.reads]
+                made = self._remembered(
+                    ("call", id(function.program), *inputs), lambda: self.b.call(function.program, inputs)
+                )
+                return function.entries_of(self.b, given, made)
+        return self._remembered(
+            (source, *key, *given), lambda: sweeps.replay(source, key, self.b, self.elementary, given)
+        )
+
+    def _remembered(self, key: Hashable, make: Callable[[], Sequence[int]]) -> Sequence[int]:
+        """What was made from the same arguments before, in a block that is still open."""
+        if (made := self.b.recall(key)) is None:
+            made = tuple(make())
+            if made:
+                self.b.remember(key, made)
+        return made
 
     def _platform_index(self, eqn: JaxprEqn) -> Nodes:
         groups = eqn.params["platforms"]
@@ -317,7 +366,7 @@ def _ravel(arrays: Sequence[Nodes]) -> list[int]:
     return [int(x) for array in arrays for x in np.ravel(array)]
 
 
-def _unravel(numbers: list[int], shapes: Sequence[Shape]) -> list[Nodes]:
+def _unravel(numbers: Sequence[int], shapes: Sequence[Shape]) -> list[Nodes]:
     out, first = [], 0
     for shape in shapes:
         size = math.prod(shape)

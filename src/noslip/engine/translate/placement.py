@@ -7,12 +7,24 @@ by itself, but never a block that may not run at all. Equal nodes of a block are
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import NamedTuple
 
-from noslip.engine.program import Block, Dense, Loop, Node, Number, Rolled, TooLarge, uses, walk
+from noslip.engine.program import (
+    Block,
+    Called,
+    Dense,
+    Loop,
+    Node,
+    Number,
+    Program,
+    Rolled,
+    TooLarge,
+    uses,
+    walk,
+)
 
-LIMIT = 30_000  # operations written down; larger programs take LLVM many seconds and are XLA's
+LIMIT = 80_000  # operations written down; larger programs take LLVM many seconds and are XLA's
 COMMUTATIVE = {"add", "mul", "and", "or", "xor", "eq", "ne", "max", "min", "iadd", "imul"}
 
 
@@ -22,9 +34,7 @@ class _Snapshot(NamedTuple):
 
     nodes: int
     constants: dict[tuple[str, Number | bytes], int]
-    blocks: list[
-        tuple[Block, int, dict[tuple[str, tuple[int, ...]], int], dict[tuple[str, int], tuple[int, ...]]]
-    ]
+    blocks: list[tuple[Block, int, dict[tuple[str, tuple[int, ...]], int], dict[Hashable, tuple[int, ...]]]]
 
 
 class Blocks:
@@ -76,12 +86,12 @@ class Blocks:
         block.items.append(found)
         return found
 
-    def recall(self, key: tuple[str, int]) -> tuple[int, ...] | None:
-        """The nodes that were made together from this argument before, in a block that is still open."""
+    def recall(self, key: Hashable) -> tuple[int, ...] | None:
+        """The nodes that were made together from these arguments before, in a block that is still open."""
         return next((found for b in self.blocks if (found := b.groups.get(key)) is not None), None)
 
-    def remember(self, key: tuple[str, int], made: tuple[int, ...]) -> None:
-        """Keep several nodes made from the same argument for `recall`."""
+    def remember(self, key: Hashable, made: tuple[int, ...]) -> None:
+        """Keep several nodes made from the same arguments for `recall`."""
         self.blocks[max(self.floor, *(self.nodes[a].home for a in made))].groups[key] = made
 
     # ---- structure --------------------------------------------------------------------------------
@@ -189,4 +199,12 @@ class Blocks:
         home = max(self.floor, *(self.nodes[a].home for a in inputs))
         results = [self._append(Node("result", (), "f", home)) for _ in range(outputs)]
         self.blocks[home].items.append(Dense(routine, size, list(inputs), results, definite))
+        return results
+
+    def call(self, function: Program, inputs: Sequence[int]) -> list[int]:
+        """Call another program."""
+        home = max(self.floor, *(self.nodes[a].home for a in inputs))
+        kinds = [function.nodes[a].kind for a in function.outputs]
+        results = [self._append(Node("result", (), kind, home)) for kind in kinds]
+        self.blocks[home].items.append(Called(function, list(inputs), results))
         return results

@@ -1,0 +1,371 @@
+"""Derivatives of straight scalar programs: forward and reverse sweeps over the nodes of a function.
+
+A function of arrays is traced once. Its nodes are never run: they are what `block` differentiates, in the
+same builder, so that values, gradients and second derivatives share what they have in common and exact zeros
+vanish as they are made. `replay` writes the nodes of a block into the program of whoever asks.
+Loops, whole numbers and operations without a rule here raise `CannotTranslate`; then JAX's derivatives do it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from noslip.engine.program import Block, CannotTranslate, Number, Program, finish
+from noslip.engine.translate.arrays import Nodes
+from noslip.engine.translate.builder import Builder
+from noslip.engine.translate.functions import FUNCTIONS
+
+LIMIT = 200_000  # nodes of a function with all its derivatives; what is not asked for is not compiled
+Partials: TypeAlias = list[tuple[int, int]]  # an operand, and the derivative by it
+Known: TypeAlias = tuple[Number | None, ...]  # for each argument its value, if that is a known number
+Elementary: TypeAlias = Callable[..., int]  # writes an elementary function of that name
+Lowered: TypeAlias = Callable[[Builder, list[Nodes]], Nodes]
+Key: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
+TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
+
+
+class Straight:
+    """A function of arrays as nodes, with its derivatives as far as they have been asked for."""
+
+    def __init__(self, shapes: Sequence[tuple[int, ...]], lower: Lowered):
+        self.b = Builder(LIMIT)
+        self.b.blocks = [Block(), Block()]
+        self.arguments = [self._inputs(shape) for shape in shapes]
+        value = lower(self.b, self.arguments)
+        if not all(isinstance(item, int) for block in self.b.blocks for item in block.items):
+            raise CannotTranslate("loops and dense solves are not differentiated as scalar programs")
+        self.made: dict[Key, Nodes] = {((), ()): value}
+        self.directions: dict[tuple[int, ...], list[Nodes]] = {(): []}
+        self.orders: dict[tuple[int, ...], list[int]] = {}
+        self.functions: dict[tuple[Key, Known], BlockFunction] = {}
+
+    def _inputs(self, shape: tuple[int, ...]) -> Nodes:
+        count = math.prod(shape)
+        return np.array([self.b.input("f", 1) for _ in range(count)], dtype=np.int64).reshape(shape)
+
+    def inputs(self, along: tuple[int, ...]) -> list[Nodes]:
+        """The arguments, and the directions of a block."""
+        return [*self.arguments, *self._direction(along)]
+
+    def block(self, orders: tuple[int, ...], along: tuple[int, ...]) -> Nodes:
+        """The nodes of the derivative by the arguments `orders`, contracted with a direction for each of
+        `along`."""
+        key = (orders, along)
+        if key not in self.made:
+            self.made[key] = self._by_argument(*key) if orders else self._along(along)
+        return self.made[key]
+
+    def is_long(self, key: Key) -> bool:
+        """Whether a block is of the second order, or the first of an array, and has many operations."""
+        orders, along = key
+        order = len(orders) + len(along) + (self.made[(), ()].ndim > 0)
+        return order >= 2 and len(self.ancestors(self.block(*key))) > CALLED
+
+    def function(self, key: Key, known: Known, elementary: Callable[[Builder], Elementary]) -> BlockFunction:
+        """A block as a program to be called, where some of the arguments are known numbers."""
+        needed = set(self.ancestors(self.block(*key)))
+        inputs = (k for x in self.inputs(key[1]) for k in x.ravel().tolist())
+        known = tuple(x if k in needed else None for k, x in zip(inputs, known, strict=True))
+        if (key, known) not in self.functions:
+            self.functions[key, known] = _function_of(self, key, known, elementary)
+        return self.functions[key, known]
+
+    def _along(self, along: tuple[int, ...]) -> Nodes:
+        """A directional derivative of what is contracted with all directions but the last."""
+        source = self.block((), along[:-1])
+        x, direction = self.arguments[along[-1]], self._direction(along)[-1]
+        seed = dict(zip(x.ravel().tolist(), direction.ravel().tolist(), strict=True))
+        return self._tangents(source, seed)
+
+    def _direction(self, along: tuple[int, ...]) -> list[Nodes]:
+        if along not in self.directions:
+            shape = self.arguments[along[-1]].shape
+            self.directions[along] = [*self._direction(along[:-1]), self._inputs(shape)]
+        return self.directions[along]
+
+    def _by_argument(self, orders: tuple[int, ...], along: tuple[int, ...]) -> Nodes:
+        """By one argument of `orders`, of a block of one order less: the shortest of these."""
+        rest = [(i, tuple(k for j, k in enumerate(orders) if j != orders.index(i))) for i in set(orders)]
+        sources = [(i, self.block(other, along)) for i, other in sorted(rest)]
+        i, source = min(sources, key=lambda pair: len(self.ancestors(pair[1])))
+        if source.ndim == 0:
+            return self._gradient(int(source), self.arguments[i])
+        x, one = self.arguments[i], self.b.const(1.0)
+        columns = [self._tangents(source, {k: one}) for k in x.ravel().tolist()]
+        out = np.stack(columns, axis=-1).reshape(*source.shape, *x.shape)
+        before = out.ndim - x.ndim - sum(self.arguments[k].ndim for k in orders if k > i)
+        out = np.moveaxis(out, range(out.ndim - x.ndim, out.ndim), range(before, before + x.ndim))
+        if orders == (i, i) and x.ndim == 1 and out.ndim == 2:  # symmetric to the bit
+            low = np.tril_indices(x.size, -1)
+            out[low] = out.T[low]
+        return out
+
+    # ---- sweeps -----------------------------------------------------------------------------------
+    def ancestors(self, outputs: Nodes) -> list[int]:
+        """The nodes from which these are computed, themselves included, in order."""
+        key = tuple(outputs.ravel().tolist())
+        if key not in self.orders:
+            self.orders[key] = _ancestors(self.b, key)
+        return self.orders[key]
+
+    def _gradient(self, output: int, x: Nodes) -> Nodes:
+        """Reverse: the derivatives of one number."""
+        b, nodes = self.b, self.b.nodes
+        wanted = x.ravel().tolist()
+        order = self.ancestors(np.array(output))
+        moved = set(wanted)
+        moved.update(k for k in order if any(a in moved for a in nodes[k].args) or k in moved)
+        bar = {output: b.const(1.0)} if output in moved else {}
+        for k in reversed(order):
+            if k not in bar or k not in moved or not nodes[k].args:
+                continue
+            for a, term in self._pulled(k, bar[k]):
+                if a in moved:
+                    bar[a] = b.add(bar[a], term) if a in bar else term
+        zero = b.const(0.0)
+        return np.array([bar.get(k, zero) for k in wanted], dtype=np.int64).reshape(x.shape)
+
+    def _pulled(self, k: int, g: int) -> Partials:
+        """What a node with the adjoint g adds to those of its operands."""
+        b, node = self.b, self.b.nodes[k]
+        if node.op == "select":  # no product: what is not chosen may be infinite
+            c, yes, no = node.args
+            zero = b.const(0.0)
+            return [(yes, b.select(c, g, zero)), (no, b.select(c, zero, g))]
+        return [(a, b.mul(g, slope)) for a, slope in self._partials(k)]
+
+    def _tangents(self, outputs: Nodes, seed: Mapping[int, int]) -> Nodes:
+        """Forward: the derivatives of many numbers in one direction."""
+        b, nodes, zero = self.b, self.b.nodes, self.b.const(0.0)
+        dot = dict(seed)
+        for k in self.ancestors(outputs):
+            node = nodes[k]
+            if k in dot or node.kind != "f" or not any(a in dot for a in node.args):
+                continue
+            if node.op == "select":
+                c, yes, no = node.args
+                total = b.select(c, dot.get(yes, zero), dot.get(no, zero))
+            else:
+                total = zero
+                for a, slope in self._partials(k):
+                    if a in dot:
+                        total = b.add(total, b.mul(slope, dot[a]))
+            if b.value(total) != 0:
+                dot[k] = total
+        flat = [dot.get(k, zero) for k in outputs.ravel().tolist()]
+        return np.array(flat, dtype=np.int64).reshape(outputs.shape)
+
+    def _partials(self, k: int) -> Partials:
+        """The derivatives of a node by its operands."""
+        b, node = self.b, self.b.nodes[k]
+        args = node.args
+        if node.kind != "f" or node.op in ("rint", "floor", "ceil", "itof"):
+            return []
+        if node.op == "mul" and args[0] == args[1]:
+            return [(args[0], b.mul(b.const(2.0), args[0]))]
+        rule = RULES.get(node.op)
+        if rule is None:
+            raise CannotTranslate(f"the operation '{node.op}' has no derivative in scalar form")
+        return list(zip(args, rule(b, k, *args), strict=True))
+
+
+# ---- the derivative of each operation: f(builder, its node, its operands) -------------------------------
+Rule: TypeAlias = Callable[..., Iterable[int]]
+
+
+def _one(b: Builder) -> int:
+    return b.const(1.0)
+
+
+def _inverse(b: Builder, x: int) -> int:
+    return b.div(_one(b), x)
+
+
+def _divided(b: Builder, k: int, x: int, y: int) -> tuple[int, int]:
+    inverse = _inverse(b, y)
+    return inverse, b.neg(b.mul(k, inverse))
+
+
+def _sign(b: Builder, k: int, x: int) -> tuple[int]:
+    zero = b.const(0.0)
+    below = b.select(b.compare("lt", x, zero), b.const(-1.0), zero)
+    return (b.select(b.compare("gt", x, zero), _one(b), below),)
+
+
+def _extreme(wins: str) -> Rule:
+    def rule(b: Builder, k: int, x: int, y: int) -> tuple[int, int]:
+        """A half for each of two that are equal, as JAX has it."""
+        half = b.select(b.compare("eq", x, y), b.const(0.5), b.const(0.0))
+        return tuple(b.select(b.compare(wins, p, q), _one(b), half) for p, q in ((x, y), (y, x)))  # type: ignore[return-value]
+
+    return rule
+
+
+def _root(b: Builder, square: int, sign: float) -> int:
+    """1 / sqrt(1 + sign x^2) of the given x^2."""
+    return _inverse(b, b.sqrt(b.add(_one(b), b.mul(b.const(sign), square))))
+
+
+def _atan2(b: Builder, k: int, y: int, x: int) -> tuple[int, int]:
+    square = b.add(b.mul(x, x), b.mul(y, y))
+    return b.div(x, square), b.neg(b.div(y, square))
+
+
+def _pow(b: Builder, k: int, x: int, y: int) -> tuple[int, int]:
+    exponent = b.value(y)
+    if exponent is None:
+        raise CannotTranslate("a power whose exponent varies is not differentiated as a scalar program")
+    return b.mul(y, b.raw("pow", "f", x, b.const(exponent - 1.0))), b.const(0.0)
+
+
+def _remainder(b: Builder, k: int, x: int, y: int) -> tuple[int, int]:
+    if b.value(y) is None:
+        raise CannotTranslate("a remainder whose divisor varies is not differentiated as a scalar program")
+    return _one(b), b.const(0.0)
+
+
+def _call(name: str) -> Callable[[Builder, int], int]:
+    return lambda b, x: b.raw(name, "f", x)
+
+
+_sin, _cos, _exp, _sinh, _cosh = map(_call, ("sin", "cos", "exp", "sinh", "cosh"))
+RULES: dict[str, Rule] = {
+    "add": lambda b, k, x, y: (_one(b), _one(b)),
+    "sub": lambda b, k, x, y: (_one(b), b.const(-1.0)),
+    "neg": lambda b, k, x: (b.const(-1.0),),
+    "mul": lambda b, k, x, y: (y, x),
+    "div": _divided,
+    "abs": _sign,
+    "sqrt": lambda b, k, x: (b.div(b.const(0.5), k),),
+    "max": _extreme("gt"),
+    "min": _extreme("lt"),
+    "libm:fmod": _remainder,
+    "sin": lambda b, k, x: (_cos(b, x),),
+    "cos": lambda b, k, x: (b.neg(_sin(b, x)),),
+    "tan": lambda b, k, x: (b.add(_one(b), b.mul(k, k)),),
+    "exp": lambda b, k, x: (k,),
+    "log": lambda b, k, x: (_inverse(b, x),),
+    "exp2": lambda b, k, x: (b.mul(b.const(math.log(2.0)), k),),
+    "expm1": lambda b, k, x: (b.add(k, _one(b)),),
+    "log1p": lambda b, k, x: (_inverse(b, b.add(_one(b), x)),),
+    "sinh": lambda b, k, x: (_cosh(b, x),),
+    "cosh": lambda b, k, x: (_sinh(b, x),),
+    "tanh": lambda b, k, x: (b.sub(_one(b), b.mul(k, k)),),
+    "asin": lambda b, k, x: (_root(b, b.mul(x, x), -1.0),),
+    "acos": lambda b, k, x: (b.neg(_root(b, b.mul(x, x), -1.0)),),
+    "atan": lambda b, k, x: (_inverse(b, b.add(_one(b), b.mul(x, x))),),
+    "atan2": _atan2,
+    "asinh": lambda b, k, x: (_root(b, b.mul(x, x), 1.0),),
+    "atanh": lambda b, k, x: (_inverse(b, b.sub(_one(b), b.mul(x, x))),),
+    "erf": lambda b, k, x: (b.mul(b.const(TWO_OVER_ROOT_PI), _exp(b, b.neg(b.mul(x, x)))),),
+    "logistic": lambda b, k, x: (b.mul(k, b.sub(_one(b), k)),),
+    "pow": _pow,
+}
+
+
+# ---- into another program -------------------------------------------------------------------------------
+def _ancestors(b: Builder, outputs: Iterable[int]) -> list[int]:
+    """The nodes from which these are computed, themselves included, each after its operands."""
+    found: set[int] = set()
+    stack = list(outputs)
+    while stack:
+        k = stack.pop()
+        if k not in found:
+            found.add(k)
+            stack.extend(b.nodes[k].args)
+    return sorted(found)  # a node has a larger number than its operands
+
+
+CALLED = 250  # operations from which on a block of the second order is a function of its own
+
+
+class BlockFunction(NamedTuple):
+    """A block as a program that is called: which of the given numbers it reads; what its outputs are, in
+    order; and what each entry of the block is: an output, or else a constant or one of the given numbers."""
+
+    program: Program
+    reads: list[int]
+    entries: list[tuple[str, Any]]
+
+    def entries_of(self, b: Builder, given: Sequence[int], made: Sequence[int]) -> list[int]:
+        """The nodes of the block, `made` being the outputs of a call."""
+        found: dict[str, Callable[[Any], int]] = {
+            "constant": b.const,
+            "given": given.__getitem__,
+            "output": made.__getitem__,
+        }
+        return [found[kind](which) for kind, which in self.entries]
+
+
+def _function_of(
+    source: Straight, key: Key, known: Known, elementary: Callable[[Builder], Elementary]
+) -> BlockFunction:
+    """A block as a program of its own, of those arguments and directions that are not `known` numbers."""
+    inputs = [k for x in source.inputs(key[1]) for k in x.ravel().tolist()]
+    needed = set(source.ancestors(source.block(*key)))
+    reads = [place for place, k in enumerate(inputs) if k in needed and known[place] is None]
+    b = Builder(LIMIT)
+    b.blocks = [Block(), Block()]
+    given = [b.const(0.0) if value is None else b.const(value) for value in known]
+    own = [b.input("f", 1) for _ in reads]
+    for place, number in zip(reads, own, strict=True):
+        given[place] = number
+    made = replay(source, key, b, elementary(b), given)
+    back = dict(zip(own, reads, strict=True))
+    results = list(dict.fromkeys(k for k in made if b.value(k) is None and k not in back))
+    places = {k: place for place, k in enumerate(results)}
+    entries: list[tuple[str, Any]] = []
+    for k in made:
+        if (value := b.value(k)) is not None:
+            entries.append(("constant", value))
+        else:
+            entries.append(("given", back[k]) if k in back else ("output", places[k]))
+    return BlockFunction(finish(b.nodes, b.blocks, own, 0, results, None), reads, entries)
+
+
+def replay(
+    source: Straight, key: Key, b: Builder, elementary: Callable[..., int], given: Sequence[int]
+) -> list[int]:
+    """The nodes of a block, written into another builder with `given` for the arguments and directions."""
+    outputs, old = source.block(*key), source.b.nodes
+    inputs = [k for x in source.inputs(key[1]) for k in x.ravel().tolist()]
+    where = dict(zip(inputs, given, strict=True))
+    for k in source.ancestors(outputs):
+        if k in where:
+            continue
+        node = old[k]
+        if node.value is not None:
+            where[k] = b.const(node.value)
+            continue
+        args = [where[a] for a in node.args]
+        if node.op in FUNCTIONS:
+            where[k] = elementary(node.op, *args)
+        elif (write := WRITE.get(node.op)) is not None:
+            where[k] = write(b, *args)
+        else:
+            where[k] = b.raw(node.op, node.kind, *args)
+    return [where[k] for k in outputs.ravel().tolist()]
+
+
+WRITE: dict[str, Callable[..., int]] = {
+    "add": Builder.add,
+    "sub": Builder.sub,
+    "mul": Builder.mul,
+    "div": Builder.div,
+    "neg": Builder.neg,
+    "abs": Builder.abs,
+    "sqrt": Builder.sqrt,
+    "max": Builder.larger,
+    "min": Builder.smaller,
+    "libm:fmod": Builder.rem,
+    "select": Builder.select,
+    "and": Builder.both,
+    "or": Builder.either,
+    "xor": Builder.xor,
+    "not": Builder.invert,
+    **{op: (lambda b, x, y, op=op: b.compare(op, x, y)) for op in ("lt", "le", "eq", "ne")},
+}
