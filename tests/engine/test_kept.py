@@ -37,9 +37,9 @@ def living(monkeypatch):
     kept.forget()
     alive, make = weakref.WeakSet(), native.Module.__init__
 
-    def init(self, text):
+    def init(self, text, rare="", once=False):
         alive.add(self)
-        make(self, text)
+        make(self, text, rare, once)
 
     monkeypatch.setattr(native.Module, "__init__", init)
     yield alive

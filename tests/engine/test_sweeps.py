@@ -12,6 +12,7 @@ from jax import lax
 from engine.host_device import HostDevice
 from engine.test_kernels import assert_same_bits
 from noslip import simulate
+from noslip.engine import kept, written
 from noslip.engine.backends import llvm_functions, native
 from noslip.engine.backends.numpy_rows import evaluate
 from noslip.engine.program import Called, CannotTranslate, walk
@@ -153,9 +154,9 @@ def everything_called(monkeypatch):
     monkeypatch.setattr(sweeps, "CALLED", 1)
     monkeypatch.setattr(llvm_functions, "OUTLINED", 0)
     monkeypatch.setattr(native, "LARGE", 0)
-    lower._straight.cache_clear()
+    kept.forget()
     yield
-    lower._straight.cache_clear()
+    kept.forget()
 
 
 @pytest.mark.parametrize(
@@ -203,3 +204,9 @@ def test_a_called_block_is_written_once(everything_called):
     called = [id(item.function) for item in walk(program.main) if isinstance(item, Called)]
     assert len(called) == 3
     assert len(set(called)) == 2
+    again = written.from_bytes(written.to_bytes(program))
+    assert written.to_bytes(again) == written.to_bytes(program)
+    outs, x = np.empty((2, 9)), np.array([0.3, 0.5, -0.2])
+    for made, out in zip((program, again), outs, strict=True):
+        native.map_function(made, 1)(np.zeros(1), x, out, 1)
+    np.testing.assert_array_equal(*outs)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from noslip.engine.kept import Large
 from noslip.engine.program import Block, CannotTranslate, Number, Program, finish
 from noslip.engine.translate.arrays import Nodes
 from noslip.engine.translate.builder import Builder
@@ -28,7 +29,7 @@ Key: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
 TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 
 
-class Straight:
+class Straight(Large):
     """A function of arrays as nodes, with its derivatives as far as they have been asked for."""
 
     def __init__(self, shapes: Sequence[tuple[int, ...]], lower: Lowered):
@@ -42,6 +43,9 @@ class Straight:
         self.directions: dict[tuple[int, ...], list[Nodes]] = {(): []}
         self.orders: dict[tuple[int, ...], list[int]] = {}
         self.functions: dict[tuple[Key, Known], BlockFunction] = {}
+
+    def nodes(self) -> int:
+        return 8 * len(self.b.nodes)  # with the derivatives that will be asked for
 
     def _inputs(self, shape: tuple[int, ...]) -> Nodes:
         count = math.prod(shape)
