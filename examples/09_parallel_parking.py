@@ -56,15 +56,16 @@ CAR = car()
 
 
 def clearances(q):
-    """Of the corners of car and trailer from the parked cars, whose corners are a little rounded."""
+    """Of points along car and trailer from the parked cars, whose corners are a little rounded."""
     (ends, width), d = BODIES, CAR.parameters["d"]
     trailer = q[:2] - d * jnp.array([jnp.cos(q[4]), jnp.sin(q[4])])
-    corners = []
+    points = []
     for place, heading, (front, rear) in ((q[:2], q[2], ends[0]), (trailer, q[4], ends[1])):
         ahead = jnp.array([jnp.cos(heading), jnp.sin(heading)])
         aside = jnp.array([-ahead[1], ahead[0]])
-        corners += [place + x * ahead + y * aside for x in (front, rear) for y in (width, -width)]
-    away = (jnp.stack(corners)[:, None] - PARKED) / HALF
+        along = np.linspace(rear, front, 4)
+        points += [place + x * ahead + y * aside for x in along for y in (width, 0.0, -width)]
+    away = (jnp.stack(points)[:, None] - PARKED) / HALF
     return jnp.ravel(jnp.sum(away**6, axis=-1) ** (1 / 6) - 1)
 
 
@@ -115,7 +116,7 @@ def motion(x, method=METHOD, steps=STEPS):
 
 def shooting(x):
     run = motion(x)
-    return end(run.q[-1], run.v[-1]), jnp.ravel(jax.vmap(clearances)(run.q[STEPS::STEPS]))
+    return end(run.q[-1], run.v[-1]), jnp.ravel(jax.vmap(clearances)(run.q[:: STEPS // 2]))
 
 
 def sketch():
@@ -155,15 +156,16 @@ def off_the_constraints(states):
 
 # ---- both ------------------------------------------------------------------------------------------------
 def judged(found, seconds, states, between):
-    """What is printed and drawn of a solution: its states at and between the nodes, and its controls replayed
-    by the exact flow."""
+    """What is printed and drawn of a solution: its states at and, if it has any, between the nodes, and its
+    controls replayed by the exact flow."""
     if not found.success:
         raise RuntimeError(f"no solution was found: {found.message}")
     replay = motion(found.x[-2 * N :], ReferenceFlow(), 1)
     return {
         "unknowns": found.x.size, "iterations": found.nit, "seconds": seconds, "effort": found.fun,
         "states": states, "open": np.max(np.abs(end(states[-1, :5], states[-1, 5:]))),
-        "nodes": off_the_constraints(states), "between": off_the_constraints(between),
+        "nodes": off_the_constraints(states),
+        "between": None if between is None else off_the_constraints(between),
         "replay": replay.q, "missed": np.max(np.abs(replay.q[-1] - GOAL)),
     }  # fmt: skip
 
@@ -172,7 +174,7 @@ def by_shooting():
     found, seconds = solve(shooting, sketch())
     run = motion(found.x)
     states = np.hstack([run.q, run.v])
-    return found.x, judged(found, seconds, states, states)  # a step has no between: its nodes are the motion
+    return found.x, judged(found, seconds, states, None)
 
 
 def by_collocation(x, nodes):
@@ -203,7 +205,7 @@ def picture(rows, file):
         style = {"color": COLOURS[k], "linestyle": STYLES[k], "label": name}
         plane.plot(row["replay"][:, 0], row["replay"][:, 1], marker=".", ms=4, **style)
         t, size = np.linspace(0, N * H, len(row["nodes"]))[1:], row["nodes"][1:]
-        if k:
+        if row["between"] is not None:
             t = np.concatenate([t, t - t[0] / 2])
             size = np.concatenate([size, row["between"]])[np.argsort(t)]
         residual.semilogy(np.sort(t), np.maximum(size, 1e-18), **style)
@@ -220,9 +222,10 @@ def main(folder):
     print("                 unknowns  effort  end open  off the constraints  end missed")
     print("                                   as found  at nodes   between   in the exact replay")
     for name, row in rows.items():
+        between = "-" if row["between"] is None else f"{row['between'].max():.0e}"
         print(
             f"{name:16} {row['unknowns']:8} {row['effort']:8.3f}     {row['open']:.0e}     "
-            f"{row['nodes'].max():.0e}     {row['between'].max():.0e}     {row['missed']:.0e}"
+            f"{row['nodes'].max():.0e}     {between:>5}     {row['missed']:.0e}"
         )
     for name, row in rows.items():
         print(f"measured: {name} took {row['iterations']} iterations and {row['seconds']:.1f} s")
