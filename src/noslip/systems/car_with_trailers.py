@@ -97,8 +97,9 @@ def system(
         lagrangian,
         one_forms=one_forms,
         coordinates=("x", "y", "theta", "phi", *headings),
-        parameters={"m": m, "J": J, "J_s": J_s, "l": l, "d": d, "m_t": m_t, "J_t": J_t},
-        inputs={"drive": drive, "steering": steering},
+        parameters={"m": m, "J": J, "J_s": J_s, "l": l, "d": d, "m_t": m_t, "J_t": J_t}
+        | {"drive": drive, "steering": steering},
+        inputs={"drive": 0.0, "steering": 0.0},
         angles=("theta", "phi", *headings),
         force=force,
         frame=frame,

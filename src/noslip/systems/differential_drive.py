@@ -52,8 +52,9 @@ def system(
         two_wheeled_robot.lagrangian,
         one_forms=two_wheeled_robot.one_forms,
         coordinates=("x", "y", "theta", "psi_left", "psi_right"),
-        parameters={"m": m, "J": J, "a": a, "b": b, "r": r, "I": I, "k": k, "R": R, "c": c},
-        inputs={"voltage_left": voltage_left, "voltage_right": voltage_right},
+        parameters={"m": m, "J": J, "a": a, "b": b, "r": r, "I": I, "k": k, "R": R, "c": c}
+        | {"voltage_left": voltage_left, "voltage_right": voltage_right},
+        inputs={"voltage_left": 0.0, "voltage_right": 0.0},
         angles=("theta", "psi_left", "psi_right"),
         force=force,
         frame=two_wheeled_robot.frame,

@@ -76,8 +76,9 @@ def system(
         lagrangian,
         one_forms=one_forms,
         coordinates=("x", "y", "theta", "psi", "phi"),
-        parameters={"m": m, "J": J, "J_r": J_r, "J_w": J_w, "l": l, "k": k},
-        inputs={"rotor_torque": rotor_torque, "wheel_torque": wheel_torque},
+        parameters={"m": m, "J": J, "J_r": J_r, "J_w": J_w, "l": l, "k": k}
+        | {"rotor_torque": rotor_torque, "wheel_torque": wheel_torque},
+        inputs={"rotor_torque": 0.0, "wheel_torque": 0.0},
         angles=("theta", "psi"),
         force=force,
         frame=frame,
