@@ -33,6 +33,17 @@ def program(parts: tuple[Any, ...], make: Callable[[], Program]) -> Program:
     return made
 
 
+def word(parts: tuple[Any, ...], make: Callable[[], str]) -> str:
+    """The word that these parts and nothing else decide."""
+    if shelf.refusal(shelf.folder()) is not None:
+        return make()
+    try:
+        words = joined(("word", *parts))
+    except CannotTell:
+        return make()
+    return code(words, lambda: make().encode()).decode()
+
+
 def code(words: str, make: Callable[[], bytes]) -> bytes:
     """The machine code that these words, the text of the functions among them, decide."""
     data = shelf.find(words)

@@ -12,6 +12,7 @@ import functools
 import hashlib
 import importlib.metadata
 import platform
+import sys
 import types
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -98,7 +99,10 @@ def _place(thing: Any) -> str:
 
 
 def _told_function(function: types.FunctionType) -> str:
-    if not _is_own(function) or function.__closure__ or "<" in function.__qualname__:
+    found: Any = sys.modules.get(function.__module__) if _is_own(function) else None
+    for name in function.__qualname__.split("."):
+        found = getattr(found, name, None)
+    if found is not function:
         raise CannotTell(f"the function {function.__qualname__} is not one of noslip's")
     return _place(function)
 

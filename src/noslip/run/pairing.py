@@ -16,6 +16,7 @@ import numpy as np
 from jax import Array
 
 from noslip import systems
+from noslip.engine import stored
 from noslip.engine.backends.numpy_rows import short_function
 from noslip.engine.kept import kept
 from noslip.integrators.base import Integrator
@@ -125,13 +126,15 @@ def _facts(integrator: Integrator, structure: jax.tree_util.PyTreeDef, shapes: S
     def own_multipliers(system: System, q: Array, v: Array, t: Array, h: Array) -> Array | None:
         return integrator.observe(integrator.init(system, q, v, t, h)).multipliers
 
-    flat, leaves = of_leaves(own_multipliers, system, x, x, t, t)
-    with for_scalar_programs():  # as it will be traced again
-        multipliers = jax.eval_shape(flat, *leaves)
+    def whose() -> str:
+        flat, leaves = of_leaves(own_multipliers, system, x, x, t, t)
+        with for_scalar_programs():  # as it will be traced again
+            return "node" if jax.eval_shape(flat, *leaves) is None else "method"
+
     module = system.lagrangian.__module__ or ""
     name = systems.name_of(module)
     known = name and _catalogue_structure(module) == structure
-    return "node" if multipliers is None else "method", name if known else ""
+    return stored.word(("multipliers", system, integrator), whose), name if known else ""
 
 
 @functools.cache
