@@ -45,15 +45,17 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _swapping(path: Path) -> Iterator[Path]:
+def _swapping(path: Path, mode: int = 0o666, lasting: bool = True) -> Iterator[Path]:
     part = beside(path)
-    handle = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+    handle = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)
     try:
         with _held(handle):
             yield part
-            _to_disk(part)
+            if lasting:
+                _to_disk(part)
             part.replace(path)
-        _entry_to_disk(path.parent)
+        if lasting:
+            _entry_to_disk(path.parent)
     except OSError as error:
         raise in_words(error, path) from None
     finally:
@@ -79,6 +81,17 @@ def write_bytes(path: Path, data: bytes | memoryview) -> None:
     """The whole of it or nothing, in a folder of ours, where nobody else puts links."""
     with _swapping(path) as part:
         part.write_bytes(data)
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """The same for this user's eyes alone. It need not outlast a power cut: its reader has a checksum."""
+    with _swapping(path, 0o600, lasting=False) as part:
+        part.write_bytes(data)
+
+
+def open_unlinked(path: Path) -> int:
+    """A handle of the file itself, for reading; a link in its place is an OSError."""
+    return os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0))
 
 
 @contextmanager

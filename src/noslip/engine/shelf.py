@@ -10,19 +10,17 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import secrets
 import stat
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
+
+from noslip.files import LEFTOVER, open_unlinked, sweep, write_private
 
 VARIABLE = "NOSLIP_CACHE_DIR"
 MOST = 256 * 2**20  # bytes; beyond, what has been longest without use goes
 LESS = MOST * 3 // 4  # what is left of it then
 MAGIC = b"noslip cache 1\n"
-BINARY = getattr(os, "O_BINARY", 0)  # Windows has two kinds of files
-SECONDS_UNTOUCHED = 3600.0  # after which a half-written file is nobody's
 
 
 def folder() -> Path | None:
@@ -102,15 +100,9 @@ def put(words: str, data: bytes) -> None:
     place = folder()
     if refusal(place) is not None or place is None:
         return
-    path, part = place / _name(words), place / f".part-{secrets.token_hex(8)}"
+    path = place / _name(words)
     with contextlib.suppress(OSError):
-        handle = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY | BINARY, 0o600)
-        try:
-            with open(handle, "wb") as file:
-                file.write(MAGIC + _checksum(path.name, data) + data)
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
+        write_private(path, MAGIC + _checksum(path.name, data) + data)
         _make_room(place)
 
 
@@ -119,7 +111,7 @@ def entries(place: Path) -> Iterator[tuple[Path, os.stat_result]]:
     with contextlib.suppress(OSError), os.scandir(place) as found:
         for item in found:
             with contextlib.suppress(OSError):
-                ours = len(item.name) == 64 or item.name.startswith(".part-")
+                ours = len(item.name) == 64 or LEFTOVER.fullmatch(item.name)
                 if ours and item.is_file(follow_symlinks=False):
                     yield Path(item.path), item.stat(follow_symlinks=False)
 
@@ -143,19 +135,19 @@ def _checksum(name: str, data: bytes) -> bytes:
 
 def _read(path: Path) -> bytes | None:
     """The bytes of a file that is this user's alone; no link is followed."""
-    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | BINARY)
+    handle = open_unlinked(path)
     with open(handle, "rb") as file:
         found = os.fstat(handle)
         return file.read() if stat.S_ISREG(found.st_mode) and not _is_shared(found) else None
 
 
 def _make_room(place: Path) -> None:
+    sweep(place)
     found = sorted(entries(place), key=lambda entry: entry[1].st_mtime)
     total = sum(entry.st_size for _, entry in found)
     full = total > MOST
     for path, entry in found:
-        left = path.name.startswith(".part-") and time.time() - entry.st_mtime > SECONDS_UNTOUCHED
-        if left or (full and total > LESS):
+        if full and total > LESS:
             with contextlib.suppress(OSError):
                 path.unlink()
                 total -= entry.st_size
