@@ -1,7 +1,9 @@
 """What is made from a user's functions is kept in one bounded place, and returned."""
 
 import gc
+import time
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import jax
 import jax.numpy as jnp
@@ -154,3 +156,25 @@ def test_the_passes_of_llvm_are_freed(monkeypatch):
     native.Module("define void @f() {\n  ret void\n}\n")
     assert len(freed) == 1
     assert freed[0].closed
+
+
+def test_threads_that_make_and_take_do_not_disturb_each_other(monkeypatch):
+    """Keys whose comparison runs Python code, as that of a system's functions may."""
+
+    class Key:
+        def __init__(self, k):
+            self.k = k
+
+        def __hash__(self):
+            return self.k % 3
+
+        def __eq__(self, other):
+            time.sleep(0)
+            return self.k == other.k
+
+    made = kept.kept(lambda key: key.k)
+    monkeypatch.setattr(kept, "ROOM", kept.taken() + 20)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda k: made(Key(k % 40)), range(400)))
+    assert found == [k % 40 for k in range(400)]
+    assert kept.taken() <= kept.ROOM

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeVar, TypeVarTuple
 
@@ -24,8 +23,9 @@ ROOM = 4096  # each thing takes one, and one for each NODES of its programs: abo
 NODES = 500
 OF_XLA = 50_000  # nodes; XLA's code of a step takes some ten megabytes, like so many
 
-# no lock: what is done to it at a time is one operation, and a child of fork finds it whole
-_things: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
+# In the order of their last use. No lock, which a child of fork could find locked: what is done to it at a
+# time is one operation. Listing a dict compares no keys, which may run other code; an OrderedDict does.
+_things: dict[Hashable, tuple[Any, int]] = {}
 
 
 class Large:
@@ -42,10 +42,10 @@ def kept(make: Callable[[*Ts], T]) -> Callable[[*Ts], T]:
     @functools.wraps(make)
     def call(*arguments: *Ts) -> T:
         key = (make, *(_mark(x) for x in arguments if type(x) is PyTreeDef), *arguments)
-        try:
-            found = _things[key][0]
-            _things.move_to_end(key)
-        except KeyError:
+        if (entry := _things.pop(key, None)) is not None:
+            _things[key] = entry
+            found = entry[0]
+        else:
             try:
                 found = make(*arguments)
             except CannotTranslate as refusal:
@@ -73,8 +73,10 @@ def _mark(structure: PyTreeDef) -> int:
 
 def _keep(key: Hashable, thing: Any) -> None:
     _things[key] = (thing, 1 + thing.nodes() // NODES if isinstance(thing, Large) else 1)
-    while len(_things) > 1 and taken() > ROOM:
-        _things.popitem(last=False)
+    for oldest in list(_things)[:-1]:
+        if taken() <= ROOM:
+            break
+        _things.pop(oldest, None)
 
 
 def taken() -> int:
