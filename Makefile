@@ -11,10 +11,11 @@ demo: $(STAMP)
 test: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
-# the rooms whose slow tests are quick enough for every change; all of them are part of test-all
+# slow tests that are quick enough for every change; all of them are part of test-all
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not all_pairs" \
-	    tests/run tests/engine tests/symbolic tests/systems tests/errata tests/analysis
+	    tests/run tests/engine tests/symbolic tests/systems tests/errata tests/analysis \
+	    tests/integrators/test_claims_holonomic.py
 
 test-all: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m ""
