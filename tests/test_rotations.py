@@ -119,6 +119,15 @@ def test_what_is_saved_has_length_1_and_a_factor_of_the_start_does_not_matter():
     assert np.max(np.abs(np.linalg.norm(between.q, axis=1) - 1)) < 1e-15
 
 
+def test_what_is_shown_of_a_velocity_is_tangent_to_the_unit_sphere():
+    u, du = np.array([0.9, -0.4, 1.2, 0.3]), np.array([0.2, 0.7, -0.5, 1.1])
+    length = np.linalg.norm(u)
+    shown = top().shown(u, du)
+    expected = (du - u * (u @ du) / length**2) / length
+    np.testing.assert_allclose(shown[0], u / length, rtol=1e-15)
+    np.testing.assert_allclose(shown[1], expected, rtol=0, atol=1e-15)
+
+
 def test_renormalising_in_mid_run_changes_nothing():
     system, (q0, v0) = top(), start()
     whole = simulate(system, SemiImplicitDLA(), q0, v0, step_size=0.05, steps=100)
