@@ -156,7 +156,7 @@ def _relative(rows: Any) -> float:
 
 
 def group(seed: int, number: int, all_sizes: bool = False) -> tuple[Integrator, Shape]:
-    """A method and a shape of system on which it says it can run; any len(METHODS) numbers in a row have them all."""
+    """A method and a shape of system on which it says it can run; len(METHODS) numbers have every method."""
     rng = np.random.default_rng([seed, number])
     name = list(METHODS)[(5 * number + seed) % len(METHODS)]
     largest = 8 if all_sizes else HEAVY.get(name, 8)
