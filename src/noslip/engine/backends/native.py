@@ -120,17 +120,17 @@ def _compiled(text: str, quickly: bool) -> bytes:
 
 
 class Module:
-    """Machine code of some functions; alive as long as the object. Those of the text `rare` hardly ever run,
-    and those of a module that is used `once` in a run need not be fast either, if they are large."""
+    """Machine code of some functions, made well or `quickly`; alive as long as the object. Those of the text
+    `rare` hardly ever run."""
 
-    def __init__(self, text: str, rare: str = "", once: bool = False):
+    def __init__(self, text: str, rare: str = "", quickly: bool = False):
         import llvmlite.binding as llvm
 
         features()
         _find_library_functions()
         # only the machine code is kept: an engine that owns the IR holds some ten megabytes per program
         self.engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine(OPTIMIZE))
-        self.engine.add_object_file(_machine_code(text, once and text.count("\n") > LARGE))
+        self.engine.add_object_file(_machine_code(text, quickly))
         if rare:
             self.engine.add_object_file(_machine_code(rare, True))
         self.engine.finalize_object()
@@ -140,8 +140,9 @@ class Module:
         return NativeFunction(call, self)
 
 
-def map_function(program: Program, width: int, once: bool = False) -> NativeFunction:
-    """call(fixed, values, out, groups): the program on each group of lanes; `once` in a run, or often."""
+def map_function(program: Program, width: int, once: bool = False, quickly: bool = False) -> NativeFunction:
+    """call(fixed, values, out, groups): the program on each group of lanes. What runs `once` in a run need
+    not be fast if it is large; what is made `quickly` need not be."""
     w = LlvmWriter(width)
     kinds = [program.nodes[i].kind for i in program.inputs]
     outs = [program.nodes[o].kind for o in program.outputs]
@@ -155,7 +156,8 @@ def map_function(program: Program, width: int, once: bool = False) -> NativeFunc
             w.store(out, k, kind, value)
     w.line("ret void")
     text = w.function("void @map(ptr noalias %fixed, ptr noalias %values, ptr noalias %out, i64 %groups)")
-    module = Module(w.module([text]), w.rare_module(), once)
+    whole = w.module([text])
+    module = Module(whole, w.rare_module(), quickly or (once and whole.count("\n") > LARGE))
     pointer = ctypes.c_void_p
     return module.function("map", pointer, pointer, pointer, ctypes.c_int64)
 
