@@ -255,4 +255,7 @@ def admissibility(_: None, system: System, q: Array, v: Array) -> tuple[Array, A
 
         by_leaf = jnp.abs(jax.jacfwd(phi)(leaf)).reshape(system.rows, leaf.size)
         slope = slope + by_leaf @ jnp.abs(leaf).ravel()
+    if system.k:  # of G alone: where g has an extremum, as the height of a coin that stands, G v has no terms
+        bent = jnp.abs(jax.jacfwd(system.G)(q))
+        slope = slope.at[system.m : system.m + system.k].add((bent @ jnp.abs(q)) @ jnp.abs(v))
     return system.phi(q, v), ADMISSIBLE * system.constraint_size(q, v) + 4 * EPS * slope
