@@ -35,6 +35,7 @@ def pytest_addoption(parser):
     parser.addoption(
         "--xla", action="store_true", help="let backend 'auto' be XLA; tests marked native are skipped"
     )
+    parser.addoption("--site", help="the folder of the built documentation, for the tests of it")
 
 
 def pytest_configure(config):

@@ -59,3 +59,17 @@ def test_what_has_no_formula_is_none():
         coordinates=("x", "y", "z"),
     )
     assert formulas(system) is None
+
+
+@pytest.mark.parametrize("name", ["gearbox", "turntable_ball", "snakeboard"])
+def test_first_integrals_are_shown_with_their_values(name):
+    default = systems.find(name).system()
+    system = default.with_parameters(perturbed(default.parameters))
+    q, v = (np.asarray(x) for x in systems.find(name).typical_state())
+    found = formulas(system)
+    assert list(found.first_integrals) == list(system.first_integrals)
+    values = numbers(found, system, q, v)
+    for integral, expression in found.first_integrals.items():
+        wanted = float(system.first_integrals[integral](q, v, system.parameters))
+        assert_allclose(float(expression.subs(values)), wanted, rtol=1e-12, atol=1e-14)
+    assert r"\dot" in found.first_integrals_latex()[integral]

@@ -45,7 +45,7 @@ class FullSpaceState(BracketState):
 class FullSpaceDiscreteGradient(OnDStar):
     """CFHM (15) on T*Q: keeps the energy, but the constraint only at the midpoints."""
 
-    gradient: str = "gonzalez"
+    gradient: str = "gonzalez"  #: which discrete gradient, CFHM (11)-(13)
 
     frame, uses_frame = "coordinates", False
     reference = "CFHM (15)"

@@ -40,9 +40,9 @@ from noslip.system import System
 class GeneratingFunction(family.Generating):
     """LMS section 4: the reaction as a given force; `projected` (33) keeps the constraint exactly."""
 
-    alpha: float = 0.5
-    symmetric: bool = False
-    projected: bool = False
+    alpha: float = 0.5  #: where in the step L and F are taken: 0 at its start, 1 at its end
+    symmetric: bool = False  #: average alpha and 1 - alpha
+    projected: bool = False  #: put the momentum on the constraint at each node
 
     reference = "LMS (21), (25), remark 4.1, (33), section 5.1"
 

@@ -43,8 +43,8 @@ SHARE = {"reflection": 0.5, "projection": 1.0}
 class GeometricNonholonomic(Generating):
     """LMS section 5 in two readings: the reaction reflects the momentum, or projects it, at each node."""
 
-    reading: str = "reflection"
-    alpha: float = 0.5
+    reading: str = "reflection"  #: how the reaction completes the equations
+    alpha: float = 0.5  #: where in the step L is taken: 0 at its start, 1 at its end
 
     reference = "LMS section 5, after (34)"
 
