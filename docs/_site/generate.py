@@ -151,7 +151,7 @@ def _system(name: str, module: ModuleType) -> str:
         for c, q, v in zip(system.coordinates, q0, v0, strict=True)
     ]
     offers = ["`system()`", "`typical_state()`"]
-    offers += [f"`{extra}()`" for extra in ("exact", "picture") if hasattr(module, extra)]
+    offers += [f"`{extra}()`" for extra in ("exact", "scene") if hasattr(module, extra)]
     integrals = ", ".join(f"`{x}`" for x in system.first_integrals) or "None declared beyond the energy"
     return "\n\n".join(
         [

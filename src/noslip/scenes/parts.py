@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self
 
 import jax.numpy as jnp
 import numpy as np
 
 from noslip.errors import shown, unknown_name
+from noslip.numerics.tracing import has_tracers
 from noslip.scenes.shapes import SHAPES, Pointed, Shape
 
 BLUE, VERMILION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"  # of Okabe and Ito
@@ -28,7 +29,7 @@ ORIGIN, UPRIGHT = (0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0)
 def _numbers(what: str, value: Any, shape: tuple[int | None, ...]) -> Any:
     """As an array of that shape; None stands for any length."""
     try:
-        array = jnp.asarray(value, float)
+        array = jnp.asarray(value, float) if has_tracers(value) else np.asarray(value, float)
     except (TypeError, ValueError):
         raise ValueError(f"`{what}` must be numbers, but {shown(value)} was provided") from None
     if len(array.shape) != len(shape) or any(
@@ -162,6 +163,20 @@ class Scene:
         object.__setattr__(self, "axes", tuple(self.axes))
         if len(self.axes) not in (0, 3) or not all(isinstance(name, str) for name in self.axes):
             raise ValueError(f"`axes` must be three names, but {shown(self.axes)} was provided")
+
+    def without_numbers(self) -> Self:
+        """The same parts at no particular place, with sizes of one; what is fixed stays."""
+        ones = [dict.fromkeys(body.shape.size_names(), 1.0) for body in self.bodies]
+        shapes = [replace(body.shape, **sizes) for body, sizes in zip(self.bodies, ones, strict=True)]
+        return replace(
+            self,
+            bodies=tuple(
+                replace(body, shape=shape, position=ORIGIN, rotation=UPRIGHT)
+                for body, shape in zip(self.bodies, shapes, strict=True)
+            ),
+            marks=tuple(replace(mark, position=ORIGIN) for mark in self.marks),
+            arrows=tuple(replace(x, position=ORIGIN, directions=np.zeros((0, 3))) for x in self.arrows),
+        )
 
     def data(self) -> dict[str, Any]:
         """Plain data, the same for the same scene."""

@@ -4,52 +4,52 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from noslip.engine.backends.numpy_rows import evaluate_anyhow
 from noslip.scenes.parts import ORANGE, Camera, Mark, Scene
 from noslip.system import System
-from noslip.system.time import TIME, timed
+from noslip.system.time import TIME, timed, visible
 
-Drawn = Callable[..., Scene]  # of q and p, or of q, t and p
+Draw = Callable[..., Scene]  # of q and p, or of q, t and p
 
 
 class Numbers(NamedTuple):
-    """The numbers of a scene at one state, in the order of its parts."""
+    """The numbers of a scene at one state, in the order of its parts; of `Stage.rows` with time first."""
 
-    poses: Array  # (bodies, 7): position, unit quaternion with the scalar first
-    sizes: Array  # (bodies, 3): of the shape, then zeros
-    marks: Array  # (marks, 3)
-    arrows: Array  # (arrows, 6): position, force
+    poses: Any  # (bodies, 7): position, unit quaternion with the scalar first
+    sizes: Any  # (bodies, 3): of the shape, then zeros
+    marks: Any  # (marks, 3)
+    arrows: Any  # (arrows, 6): position, force
 
 
 @dataclass(frozen=True)
 class Stage:
-    """What a system looks like: its scene at every state. All methods take NumPy arrays or JAX's."""
+    """What a system looks like: its scene at every state, with its own parameters where none are given."""
 
-    system: System
-    draw: Drawn
+    draw: Draw
+    parameters: Mapping[str, Any] = field(default_factory=dict)
 
     def scene(self, q: Any, t: Any = 0.0, parameters: Mapping[str, Any] | None = None) -> Scene:
-        """What is to be seen at one state, with the system's own parameters or others."""
-        p = dict(self.system.parameters) | dict(parameters or {})
-        drawn = timed(self.draw, 2)(jnp.asarray(q, float), p | {TIME: t})
+        """What is to be seen at one state."""
+        p = {**self.parameters, **(parameters or {}), TIME: t}
+        drawn = timed(self.draw, 2)(jnp.asarray(q, float), p)
         if not isinstance(drawn, Scene):
-            raise ValueError(
-                f"`scene` must return a noslip.scenes.Scene, but it returned {type(drawn).__name__}"
-            )
+            given = type(drawn).__name__
+            raise ValueError(f"`scene` must return a noslip.scenes.Scene, but it returned a {given}")
         return drawn
 
     def numbers(
         self, q: Any, multipliers: Any, t: Any = 0.0, parameters: Mapping[str, Any] | None = None
     ) -> Numbers:
         """All that moves; `multipliers` are those of the velocity constraints, then of the holonomic ones."""
-        scene = self.scene(q, t, parameters)
-        lam = jnp.asarray(multipliers, float)
+        scene, lam = self.scene(q, t, parameters), jnp.asarray(multipliers, float)
         for x in scene.arrows:
             if x.directions.shape[:1] != lam.shape:
                 raise ValueError(
@@ -57,15 +57,35 @@ class Stage:
                     f"constraints, but {len(x.directions)} were provided"
                 )
         return Numbers(
-            _rows([body.pose for body in scene.bodies], 7),
-            _rows([body.sizes for body in scene.bodies], 3),
-            _rows([mark.position for mark in scene.marks], 3),
-            _rows([jnp.concatenate([x.position, lam @ x.directions]) for x in scene.arrows], 6),
+            _stacked([body.pose for body in scene.bodies], 7),
+            _stacked([body.sizes for body in scene.bodies], 3),
+            _stacked([mark.position for mark in scene.marks], 3),
+            _stacked([jnp.concatenate([x.position, lam @ x.directions]) for x in scene.arrows], 6),
         )
 
     def poses(self, q: Any, t: Any = 0.0, parameters: Mapping[str, Any] | None = None) -> Array:
         """Position and unit quaternion of every body, shape (bodies, 7)."""
-        return _rows([body.pose for body in self.scene(q, t, parameters).bodies], 7)
+        return _stacked([body.pose for body in self.scene(q, t, parameters).bodies], 7)
+
+    def parts(self, coordinates: int) -> Scene:
+        """The parts alone, at no particular place, for a system of so many coordinates."""
+        found: list[Scene] = []
+
+        def trace(q: Array, t: Array, p: Any) -> Array:
+            found.append(self.scene(q, t, p).without_numbers())
+            return q
+
+        number = jax.ShapeDtypeStruct((), float)
+        p = {name: jax.ShapeDtypeStruct(np.shape(x), float) for name, x in self.parameters.items()}
+        jax.eval_shape(trace, jax.ShapeDtypeStruct((coordinates,), float), number, p)
+        return found[0]
+
+    def rows(self, q: Any, multipliers: Any, t: Any) -> Numbers:
+        """`numbers` at many states, arrays of NumPy with time first."""
+        states = (np.asarray(x, float) for x in (q, multipliers, t))
+        parameters = {name: np.asarray(x, float) for name, x in self.parameters.items()}
+        found: Numbers = evaluate_anyhow(_numbers, self.draw, parameters, *states)
+        return found
 
     def json(self, q: Any, t: float = 0.0, parameters: Mapping[str, Any] | None = None) -> str:
         """The scene at one state as text: shapes, colours, names, and the numbers there."""
@@ -75,33 +95,36 @@ class Stage:
 def scene(system: System) -> Stage:
     """What the system looks like: what it says itself by `System(..., scene=)`, else a point that moves in
     the space of three of its coordinates."""
-    return Stage(system, generic(system) if system.scene is None else system.scene)
+    draw = generic(system.coordinates, system.angles) if system.scene is None else system.scene
+    return Stage(draw, visible(system.parameters))
 
 
-def generic(system: System) -> Drawn:
+def generic(coordinates: tuple[str, ...], angles: tuple[str, ...] = ()) -> Draw:
     """A point in x, y, z, or else in the first coordinates that are no angles."""
-    names = system.coordinates
-    lengths = [name for name in names if name not in system.angles]
-    order = list(dict.fromkeys([*(n for n in ("x", "y", "z") if n in lengths), *lengths, *names]))[:3]
-    return in_coordinates(names, *order)
+    lengths = [name for name in coordinates if name not in angles]
+    order = [*(name for name in ("x", "y", "z") if name in lengths), *lengths, *coordinates]
+    return in_coordinates(coordinates, *list(dict.fromkeys(order))[:3])
 
 
-def in_coordinates(names: tuple[str, ...], *shown: str) -> Drawn:
+def in_coordinates(coordinates: tuple[str, ...], *shown: str) -> Draw:
     """The scene of a point whose place in space are up to three coordinates, chosen by their names."""
-    places = [names.index(name) for name in shown]
-    padded = (*shown, "", "")[:3]
+    places = np.array([coordinates.index(name) for name in shown])
+    names = (*shown, "", "")[:3]
 
     def draw(q: Array, p: Mapping[str, Any]) -> Scene:
-        position = jnp.concatenate([q[np.array(places)], jnp.zeros(3 - len(places))])
-        flat = len(places) < 3
+        position = jnp.concatenate([q[places], jnp.zeros(3 - len(places))])
         return Scene(
             marks=(Mark(position, name="state", colour=ORANGE),),
-            camera=Camera(elevation=90.0, azimuth=-90.0) if flat else Camera(),
-            axes=padded,
+            camera=Camera() if len(places) == 3 else Camera(azimuth=-90.0, elevation=90.0),
+            axes=names,
         )
 
     return draw
 
 
-def _rows(rows: list[Array], width: int) -> Array:
+def _numbers(draw: Draw, parameters: Mapping[str, Any], q: Array, multipliers: Array, t: Array) -> Numbers:
+    return Stage(draw, parameters).numbers(q, multipliers, t)
+
+
+def _stacked(rows: list[Array], width: int) -> Array:
     return jnp.stack(rows) if rows else jnp.zeros((0, width))

@@ -68,7 +68,7 @@ class System(Steered, Placed, Worded):
     inputs: Mapping[str, float] = field(default_factory=dict)
     holonomic: Callable[[Array, Parameters], Array] | None = None
     rotations: tuple[str, ...] = ()
-    scene: Callable[[Array, Parameters], Any] | None = None
+    scene: Callable[..., Any] | None = None
     signals: tuple[tuple[str, Signal], ...] = field(init=False, default=(), repr=False)
     m: int = field(init=False, default=0)
     k: int = field(init=False, default=0)
