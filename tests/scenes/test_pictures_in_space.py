@@ -16,7 +16,7 @@ from noslip.cli import app
 from noslip.integrators import RungeKutta4
 from noslip.plots.animation import animate
 from noslip.plots.meshes import mesh
-from noslip.plots.space import directions, fitted
+from noslip.plots.space import directions, faces_of, fitted, hidden
 from noslip.plots.stills import from_above, plot_scene
 from noslip.scenes import (
     PURPLE,
@@ -135,6 +135,17 @@ def test_what_is_nearer_hides_what_is_behind_it() -> None:
     image = pixels(falling(drawn).plot("scene"))
     assert coloured(image, PURPLE) > 0.05
     assert coloured(image, "#009E73") == 0.0
+
+
+def test_points_are_hidden_by_what_is_before_them_and_by_nothing_else() -> None:
+    view = fitted(Camera(azimuth=0.0, elevation=0.0), np.array([[-2.0, -2, -2], [2, 2, 2]]), 1.0)
+    ball = mesh(Solid(Sphere(1.0)), np.array([1.0, 0.0, 0.0]))
+    points = np.array(
+        [[-1.5, 0.1, 0.1], [1.5, 0.1, 0.1], [-1.5, 1.5, 0.0], [0.0, 0.0, 0.0], [1.001, 0.0, 0.0]]
+    )
+    opaque, glass = (faces_of(view, Solid(Sphere(1.0), opacity=x), ball) for x in (1.0, 0.5))
+    np.testing.assert_array_equal(hidden(view, opaque, points), [True, False, False, True, False])
+    assert not hidden(view, glass, points).any()
 
 
 def test_a_scene_of_ones_own_is_in_the_film_the_report_and_the_plot(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.spatial import ConvexHull, QhullError
@@ -22,6 +22,7 @@ LIGHT = np.array([-0.35, 0.55, 0.76])  # to the right, up, towards the eye
 TINT = 0.55  # how far the lighter sectors are from their colour to white
 GRID = 3.0  # how far a floor reaches
 ARROW = 0.45  # the length of the largest force
+DEPTH = 0.01  # what is less far behind a face lies on it
 SHADOW = "#dcdcdc"
 
 
@@ -38,8 +39,9 @@ class View:
         x = (np.asarray(points) - self.target) @ self.axes.T / self.reach
         return x[..., :2] / np.maximum(1 - x[..., 2:] / EYE, 0.05), x[..., 2]
 
-    def moved(self, target: Array) -> View:
-        return View(self.axes, target, self.reach)
+    @property
+    def eye(self) -> Array:
+        return self.target + EYE * self.reach * self.axes[2]
 
 
 def directions(camera: Camera) -> Array:
@@ -114,22 +116,22 @@ class Paper:
         placed = [self._placed(k, at) for k in range(len(self.scene.bodies))]
         self._show_floors(view, at)
         self._show_shadows(view, at, placed)
-        self._show_solids(view, placed, curves)
+        faces = [part for k, m in enumerate(placed) for part in faces_of(view, self.scene.bodies[k], m)]
+        self._show_solids(faces)
+        self._show_curves(view, faces, placed, curves)
         for dot, point in zip(self.dots, at.marks, strict=True):
             dot.set_data(*view(point[None, :])[0].T)
-        self._show_trails(view, placed, trails)
+        self._show_trails(view, faces, trails)
         self.arrows.set_segments([s for x in at.arrows for s in _arrow(view, x[:3], force * x[3:])])
         self.arrows.set_color([x.colour for x in self.scene.arrows for _ in range(2)] or "k")
 
-    def _show_trails(self, view: View, placed: list[Mesh], trails: Sequence[Array]) -> None:
-        """Behind the bodies what is farther than they are; on a floor all of it, since they stand on it."""
-        solid = [m.vertices for m in placed if len(m.vertices)]
-        stands = any(body.shape.kind() == "floor" for body in self.scene.bodies)
-        middle = np.inf if stands or not solid else float(np.mean(view(np.concatenate(solid))[1]))
-        for mark, lines, trail in zip(self.scene.marks, self.trails, trails, strict=True):
-            there, near = view(trail)
-            for line, hidden in zip(lines, (near > middle, near <= middle), strict=True):
-                line.set_data(*np.where(hidden[:, None], np.nan, there).T if mark.trail else ([], []))
+    def _show_trails(self, view: View, faces: list[Faces], trails: Sequence[Array]) -> None:
+        """What the bodies hide is drawn below them, where one sees it through those that are not opaque."""
+        for mark, (below, above), trail in zip(self.scene.marks, self.trails, trails, strict=True):
+            if mark.trail:
+                there, hides = view(trail)[0], hidden(view, faces, trail)
+                below.set_data(*there.T)
+                above.set_data(*np.where(hides[:, None], np.nan, there).T)
 
     def _placed(self, k: int, at: Numbers) -> Mesh:
         """The body where it is; its own mesh is made again only where its sizes change."""
@@ -155,28 +157,27 @@ class Paper:
         hulls = [shadow(pose, vertices) for pose in floors for vertices in casting]
         self.shadows.set_verts([view(hull)[0] for hull in hulls if len(hull)])
 
-    def _show_solids(self, view: View, placed: list[Mesh], more: Sequence[Array]) -> None:
-        faces: list[Array] = []
-        near: list[Array] = []
-        colours: list[Array] = []
-        curves = [view(curve)[0] for curve in more]
-        looks: list[Any] = [VERMILION if k == 0 else BLACK for k in range(len(more))]
+    def _show_solids(self, faces: list[Faces]) -> None:
+        if not faces:
+            return
+        shades = np.concatenate([part.colours for part in faces])
+        near = np.concatenate([part.near for part in faces])
+        order = np.lexsort((near, shades[:, 3]))  # what one sees through comes first
+        polygons = [polygon for part in faces for polygon in part.paper]
+        shades = shades[order]
+        self.solids.set_verts([polygons[k] for k in order])
+        self.solids.set_facecolor(shades)
+        # the edges close the gaps between faces; where one sees through, they would show
+        self.solids.set_edgecolor(np.where(shades[:, 3:] < 1, [0, 0, 0, 0], shades))
+
+    def _show_curves(self, view: View, faces: list[Faces], placed: list[Mesh], more: Sequence[Array]) -> None:
+        curves = list(more)
+        looks = [(*_rgb(VERMILION if k == 0 else BLACK), 1.0) for k in range(len(more))]
         for body, m in zip(self.scene.bodies, placed, strict=True):
-            for part in _faces(view, body, m):
-                faces += list(part[0])
-                near.append(part[1])
-                colours.append(part[2])
-            curves += [view(curve)[0] for curve in m.curves]
+            curves += m.curves
             looks += [(*_rgb(body.colour), body.opacity)] * len(m.curves)
-        if faces:
-            shades = np.concatenate(colours)
-            order = np.lexsort((np.concatenate(near), shades[:, 3]))  # what one sees through comes first
-            shades = shades[order]
-            self.solids.set_verts([faces[k] for k in order])
-            self.solids.set_facecolor(shades)
-            # the edges close the gaps between faces; where one sees through, they would show
-            self.solids.set_edgecolor(np.where(shades[:, 3:] < 1, [0, 0, 0, 0], shades))
-        self.curves.set_segments(curves)
+        seen = [np.where(hidden(view, faces, x)[:, None], np.nan, view(x)[0]) for x in curves]
+        self.curves.set_segments(seen)
         self.curves.set_color(looks or "k")
 
 
@@ -199,10 +200,19 @@ def _matrix(u: Array) -> Array:
     )
 
 
-def _faces(view: View, body: Solid, m: Mesh) -> list[tuple[Array, Array, Array]]:
-    """Polygons on paper, their nearness, and their colours with light on them."""
+class Faces(NamedTuple):
+    """Polygons of as many corners that look towards the eye."""
+
+    paper: Array  # (faces, corners, 2)
+    near: Array  # (faces,)
+    colours: Array  # (faces, 4), with light on them
+    middles: Array  # (faces, 3), in space
+    normals: Array  # (faces, 3), towards the eye
+
+
+def faces_of(view: View, body: Solid, m: Mesh) -> list[Faces]:
+    """What one sees of a body."""
     first, found = 0, []
-    eye = view.target + EYE * view.reach * view.axes[2]
     plain = np.array(_rgb(body.colour))
     for group in m.faces:
         corners = m.vertices[group]
@@ -210,16 +220,43 @@ def _faces(view: View, body: Solid, m: Mesh) -> list[tuple[Array, Array, Array]]
         size = np.linalg.norm(normal, axis=1, keepdims=True)
         normal = normal / np.where(size > 0, size, 1.0)
         middle = corners.mean(axis=1)
-        facing = np.einsum("ij,ij->i", normal, eye - middle)
+        facing = np.einsum("ij,ij->i", normal, view.eye - middle)
         kept = facing > 0 if m.closed else np.ones(len(group), bool)
         normal = np.where(facing[:, None] > 0, normal, -normal)
         light = 0.7 + 0.3 * np.clip(normal @ view.axes.T @ LIGHT, 0, 1)
         lighter = np.zeros(len(group), bool) if m.lighter is None else m.lighter[first : first + len(group)]
         base = np.where(lighter[:, None], plain + TINT * (1 - plain), plain)
         rgba = np.column_stack([base * light[:, None], np.full(len(group), body.opacity)])
-        found.append((view(corners[kept])[0], view(middle[kept])[1], rgba[kept]))
+        paper, near = view(corners[kept])[0], view(middle[kept])[1]
+        found.append(Faces(paper, near, rgba[kept], middle[kept], normal[kept]))
         first += len(group)
     return found
+
+
+def hidden(view: View, faces: Sequence[Faces], points: Array) -> Array:
+    """Which points an opaque face hides: they are behind its plane, and inside it on paper."""
+    there, found = view(points)[0], np.zeros(len(points), bool)
+    for part in faces:
+        if not len(part.near) or part.colours[0, 3] < 1:
+            continue
+        low, high = part.paper.min(axis=(0, 1)), part.paper.max(axis=(0, 1))
+        asked = np.flatnonzero(~found & np.all((there >= low) & (there <= high), axis=1))
+        for some in np.array_split(asked, max(1, len(asked) // 200)):
+            depth = np.einsum("pfi,fi->pf", points[some, None] - part.middles, part.normals)
+            inside = depth < -DEPTH * view.reach
+            for a, b in _edges(part.paper):
+                (ux, uy), (vx, vy) = (b - a).T, np.moveaxis(there[some, None] - a, -1, 0)
+                inside &= ux * vy - uy * vx >= 0
+            found[some] = inside.any(axis=1)
+    return found
+
+
+def _edges(polygons: Array) -> list[tuple[Array, Array]]:
+    """Of all polygons the first edges, then the second, counterclockwise."""
+    x, y = polygons[..., 0], polygons[..., 1]
+    area = np.sum(x * np.roll(y, -1, axis=1) - y * np.roll(x, -1, axis=1), axis=1)
+    turned = np.where(area[:, None, None] < 0, polygons[:, ::-1], polygons)
+    return [(turned[:, k], turned[:, k - polygons.shape[1] + 1]) for k in range(polygons.shape[1])]
 
 
 def _grid_lines(view: View, pose: Array) -> tuple[Array, Array]:

@@ -82,9 +82,9 @@ def about_a_point(attitude: Array, inertia: Array, arrow: Array, name: str) -> S
     is a torque along `arrow`, which stands on the body."""
     squares = 2.5 * (jnp.sum(inertia) - 2 * inertia)  # of the half axes, where the body can exist
     half = jnp.sqrt(jnp.maximum(squares, 0.05 * jnp.sum(inertia)))
-    A = matrix(attitude)
+    A, out = matrix(attitude), 1.2 * jnp.max(half)
     axes = [
-        Solid(Cylinder(0.03 * half[0], 2.6 * half[k]), (0.0, 0.0, 0.0), _axis(attitude, k), colour=BLACK)
+        Solid(Cylinder(0.02 * out, 2 * out), (0.0, 0.0, 0.0), _axis(attitude, k), colour=BLACK)
         for k in range(3)
     ]
     return Scene(
@@ -96,10 +96,10 @@ def about_a_point(attitude: Array, inertia: Array, arrow: Array, name: str) -> S
             *axes,
         ),
         marks=tuple(
-            Mark(1.3 * half[k] * A[:, k], name=f"axis {k + 1}", colour=colour)
+            Mark(out * A[:, k], name=f"axis {k + 1}", colour=colour)
             for k, colour in ((0, VERMILION), (2, BLUE))
         ),
-        arrows=(Arrow(1.3 * jnp.max(half) * arrow, arrow[None, :], name=name, colour=GREEN),),
+        arrows=(Arrow(out * arrow, arrow[None, :], name=name, colour=GREEN),),
         camera=Camera(follow=False),
     )  # fmt: skip
 
