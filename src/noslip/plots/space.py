@@ -164,11 +164,9 @@ class Paper:
         near = np.concatenate([part.near for part in faces])
         order = np.lexsort((near, shades[:, 3]))  # what one sees through comes first
         polygons = [polygon for part in faces for polygon in part.paper]
-        shades = shades[order]
         self.solids.set_verts([polygons[k] for k in order])
-        self.solids.set_facecolor(shades)
-        # the edges close the gaps between faces; where one sees through, they would show
-        self.solids.set_edgecolor(np.where(shades[:, 3:] < 1, [0, 0, 0, 0], shades))
+        self.solids.set_facecolor(shades[order])
+        self.solids.set_edgecolor(np.concatenate([part.edges for part in faces])[order])
 
     def _show_curves(self, view: View, faces: list[Faces], placed: list[Mesh], more: Sequence[Array]) -> None:
         curves = list(more)
@@ -206,6 +204,7 @@ class Faces(NamedTuple):
     paper: Array  # (faces, corners, 2)
     near: Array  # (faces,)
     colours: Array  # (faces, 4), with light on them
+    edges: Array  # (faces, 4), of the lines around them
     middles: Array  # (faces, 3), in space
     normals: Array  # (faces, 3), towards the eye
 
@@ -227,8 +226,10 @@ def faces_of(view: View, body: Solid, m: Mesh) -> list[Faces]:
         lighter = np.zeros(len(group), bool) if m.lighter is None else m.lighter[first : first + len(group)]
         base = np.where(lighter[:, None], plain + TINT * (1 - plain), plain)
         rgba = np.column_stack([base * light[:, None], np.full(len(group), body.opacity)])
+        # the edges close the gaps between faces; where one sees through, they show the net of a sheet
+        edges = rgba if body.opacity == 1 else np.where(m.closed, 0.0, rgba * [0.5, 0.5, 0.5, 1.0])
         paper, near = view(corners[kept])[0], view(middle[kept])[1]
-        found.append(Faces(paper, near, rgba[kept], middle[kept], normal[kept]))
+        found.append(Faces(paper, near, rgba[kept], edges[kept], middle[kept], normal[kept]))
         first += len(group)
     return found
 
