@@ -188,7 +188,9 @@ def by_collocation(x, nodes):
 def picture(rows, file):
     from matplotlib.figure import Figure
 
+    from noslip.plots.stills import from_above
     from noslip.plots.trajectory import COLOURS, STYLES
+    from noslip.scenes import Stage
 
     figure = Figure(figsize=(12, 4.6), layout="constrained")
     plane, residual = figure.subplots(1, 2, width_ratios=(1.7, 1))
@@ -199,7 +201,7 @@ def picture(rows, file):
         plane.fill(*(middle[:, None] + HALF[:, None] * shape), color="0.8")
     states = rows["shooting"]["states"]
     for k, shade in zip(range(0, len(states), 8), np.linspace(0.75, 0.0, len(states[::8])), strict=True):
-        for curve in car_with_trailers.picture(states[k, :5], CAR.parameters):
+        for curve in from_above(Stage(car_with_trailers.scene, CAR.parameters), states[k, :5]):
             plane.plot(*curve.T, color=str(shade), lw=1)
     for k, (name, row) in enumerate(rows.items()):
         style = {"color": COLOURS[k], "linestyle": STYLES[k], "label": name}

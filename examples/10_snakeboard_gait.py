@@ -79,7 +79,9 @@ def best(first=FIRST):
 def picture(runs, file):
     from matplotlib.figure import Figure
 
+    from noslip.plots.stills import from_above
     from noslip.plots.trajectory import COLOURS, STYLES
+    from noslip.scenes import Stage
 
     figure = Figure(figsize=(11, 3.2), layout="constrained")
     plane, shape = figure.subplots(1, 2, width_ratios=(1.8, 1))
@@ -89,7 +91,7 @@ def picture(runs, file):
         shape.plot(run.q[: STEPS + 1, 3], run.q[: STEPS + 1, 4], **style)
     best = runs["best"]
     for q in best.q[:: CYCLES * STEPS // 4]:
-        for curve in snakeboard.picture(q, BODY):
+        for curve in from_above(Stage(snakeboard.scene, BODY), q):
             plane.plot(*curve.T, color="0.3", lw=1)
     plane.set(xlabel="x", ylabel="y", title="the middle of the board in four cycles", aspect="equal")
     plane.set_ylim(-0.5, 0.6)

@@ -18,7 +18,7 @@ SECTION = (ROOT / "CONTRIBUTING.md").read_text().partition("## The rooms\n")[2].
 LAYERS, WAY = re.findall(r"```\n(.*?)```", SECTION, re.DOTALL)
 # imports that point up, each inside a function, with the reason
 DEFERRED = {
-    ("noslip.trajectory", "noslip.plots.trajectory"): "run.plot() is what people type; plots are an extra",
+    ("noslip.trajectory", "noslip.plots.of_run"): "run.plot() is what people type; plots are an extra",
 }
 
 

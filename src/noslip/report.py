@@ -29,6 +29,7 @@ from noslip.files import write_text
 from noslip.integrators.base import VOCABULARY, Integrator
 from noslip.plots.equations import equation_svg
 from noslip.plots.portraits import plot_phase_portrait
+from noslip.plots.stills import Picture, plot_scene
 from noslip.plots.trajectory import plot_trajectory
 from noslip.saved import UNASKED, needed
 from noslip.symbolic import formulas
@@ -55,16 +56,24 @@ LONG = 1e6  # steps
 HELD = 1e-11  # below this a quantity counts as kept to round-off over a run of any length
 
 
-def write_report(run: Trajectory, path: str | Path, system: System | None, method: Integrator | None) -> None:
+def write_report(
+    run: Trajectory,
+    path: str | Path,
+    system: System | None,
+    method: Integrator | None,
+    picture: Picture | None = None,
+) -> None:
     """Write the page; where the system is not known (None) it has no equations, where the method is not, no
-    promises."""
+    promises. A `picture` is shown in place of the system's scene."""
     path = Path(path)
     if path.is_dir() or not path.parent.is_dir():
         raise ValueError(f"'{path}' must be a file in a folder that exists")
-    write_text(path, page(run, system, method))
+    write_text(path, page(run, system, method, picture))
 
 
-def page(run: Trajectory, system: System | None, method: Integrator | None) -> str:
+def page(
+    run: Trajectory, system: System | None, method: Integrator | None, picture: Picture | None = None
+) -> str:
     """The whole page as text."""
     info, sentence = run.info, _first_sentence(run)
     run = thinned(run)
@@ -86,6 +95,7 @@ def page(run: Trajectory, system: System | None, method: Integrator | None) -> s
         "<h2>The implicit solves</h2>",
         _table(("", "value"), _solve_rows(run)),
         "<h2>Pictures</h2>",
+        _picture(plot_scene(run, system, picture), "what moves, where it was, and the paths"),
         _picture(plot_trajectory(run), "path, energy, constraint residual and multipliers"),
         _picture(plot_phase_portrait(run), "velocity over position for each coordinate"),
         f"<footer>Written by noslip. {_text(_versions(run))}</footer>",

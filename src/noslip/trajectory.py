@@ -246,11 +246,12 @@ class Trajectory:
         stored = read_rows(path)
         return cls.of_columns(stored.columns, stored.info)
 
-    def plot(self) -> Figure:
-        """Path, energy, constraint and multipliers in one figure (needs the `plots` extra)."""
-        from noslip.plots.trajectory import plot_trajectory
+    def plot(self, what: str = "overview") -> Figure:
+        """Path, energy, constraint and multipliers in one figure; or "q", "v" or "multipliers" over time, or
+        the "scene", its bodies in space (needs the `plots` extra)."""
+        from noslip.plots.of_run import plot
 
-        return plot_trajectory(self)
+        return plot(self, what)
 
     def with_source(self, source: str, arguments: Mapping[str, Any]) -> Trajectory:
         """The same run, with the place that its system came from, for `noslip rerun`."""

@@ -19,9 +19,10 @@ def animate(
     frames_per_second: Annotated[int, typer.Option(help="Pictures per second.")] = 15,
     system: options.GivenSystem = None,
 ) -> None:
-    """Show a saved run as a film: the body where the system has a picture, else a point on its path."""
+    """Show a saved run as a film: what its system looks like, or a point among its coordinates."""
     with one_sentence():
         from noslip.plots import animation
+        from noslip.saved import system_of
         from noslip.systems import open_source
         from noslip.trajectory import load
 
@@ -29,5 +30,8 @@ def animate(
         refuse_input(output, file)
         run = load(file)
         picture = None if system is None else open_source(system).picture
-        animation.animate(run, output, picture=picture, seconds=seconds, frames_per_second=frames_per_second)
+        model = None if system is None or picture is not None else system_of(run.info, system)
+        animation.animate(
+            run, output, picture=picture, system=model, seconds=seconds, frames_per_second=frames_per_second
+        )
         typer.echo(f"wrote {output}")

@@ -22,6 +22,7 @@ def report(
     with one_sentence():
         from noslip.plots.trajectory import require_matplotlib
         from noslip.saved import integrator_of, needed, system_of
+        from noslip.systems import open_source
         from noslip.trajectory import load
 
         if output.suffix.lower() not in (".html", ".htm"):
@@ -35,7 +36,8 @@ def report(
         missing = needed(run.info, system, integrator)
         model = None if "system" in missing else system_of(run.info, system)
         method = None if "integrator" in missing else integrator_of(run.info, integrator)
-        write_report(run, output, model, method)
+        picture = None if system is None else open_source(system).picture
+        write_report(run, output, model, method, picture)
         typer.echo(f"wrote {output}")
         for what in missing:
             typer.echo(left_out(run, what))

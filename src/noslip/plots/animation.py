@@ -1,28 +1,33 @@
 """A run as a moving picture: GIF always, MP4 where ffmpeg is installed.
 
-A system whose module has `picture(q, parameters)` (curves in the plane) is drawn as that body; any
-other as a point on its path. Time in the picture runs evenly, whatever the steps of the run were.
+What is shown is the scene of the system, see `noslip.scenes`; or a `picture(q, parameters)`, curves in the
+plane. The view follows bodies whose path is much wider than they are. Time in the picture runs evenly,
+whatever the steps of the run were.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from noslip.analysis.thinning import thinned
 from noslip.files import replacing
-from noslip.plots.trajectory import COLOURS, as_written, plane, require_matplotlib
+from noslip.plots.meshes import Array
+from noslip.plots.space import View, fitted
+from noslip.plots.stills import Picture, Staged, bounds, new_figure, seen
+from noslip.plots.trajectory import require_matplotlib
+from noslip.system import System
+from noslip.trajectory import Trajectory
 
 if TYPE_CHECKING:
-    from matplotlib.animation import AbstractMovieWriter
+    from matplotlib.figure import Figure
 
-    from noslip.trajectory import Trajectory
-
-Picture = Callable[[np.ndarray, Any], tuple[np.ndarray, ...]]
 FORMATS = (".gif", ".mp4")
+WIDE = 5.0  # a path so many times as wide as the bodies is followed
+AROUND = 2.0  # how many of their sizes are then seen on each side
 
 
 def animate(
@@ -30,85 +35,92 @@ def animate(
     path: str | Path,
     *,
     picture: Picture | None = None,
+    system: System | None = None,
     seconds: float = 6.0,
     frames_per_second: int = 15,
 ) -> None:
-    """Write the run as a film of so many seconds; `picture` overrides what the catalogue says."""
+    """Write the run as a film of so many seconds. A `picture`, or the scene of a `system`, is shown in place
+    of what the run's own system looks like."""
     path = Path(path)
-    writer = _writer(path, frames_per_second)
+    _check(path, frames_per_second)
     if not seconds > 0:
         raise ValueError(f"`seconds` must be positive, but {seconds!r} was provided")
     if len(run.t) < 2:
         raise ValueError("a film needs at least two saved states, but the run has one")
-    run = thinned(run)
-    frames = max(2, round(seconds * frames_per_second))
-    times = np.linspace(run.t[0], run.t[-1], frames)
-    q = np.stack([np.interp(times, run.t, column) for column in run.q.T], axis=1)
-    picture = picture or catalogue_picture(run)
-    i, j = plane(run)
-    bodies = [picture(x, run.info.parameters) if picture else () for x in q]
+    times = np.linspace(run.t[0], run.t[-1], max(2, round(seconds * frames_per_second)))
+    figure, frames = _film(run, *seen(run, times, system, picture))
+    write = _write_gif if path.suffix.lower() == ".gif" else _write_mp4
     with replacing(path) as part:
-        _film(writer, part, run, times, bodies, (i, j))
-
-
-def catalogue_picture(run: Trajectory) -> Picture | None:
-    """The `picture` of the system's module, where the catalogue has one."""
-    from noslip import systems
-
-    if run.info.source not in systems.names():
-        return None
-    return getattr(systems.find(run.info.source), "picture", None)
+        write(figure, frames, part, frames_per_second)
 
 
 def _film(
-    writer: AbstractMovieWriter,
-    path: Path,
-    run: Trajectory,
-    times: np.ndarray,
-    bodies: list[tuple[np.ndarray, ...]],
-    axes: tuple[int, int],
-) -> None:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+    run: Trajectory, staged: Staged, curves: Sequence[tuple[Array, ...]]
+) -> tuple[Figure, Iterator[None]]:
+    """A figure, and what puts one frame after another on it."""
+    figure, paper = new_figure(run, staged.scene)
+    clock = figure.text(0.98, 0.98, "", ha="right", va="top", fontsize=9)
+    everything = np.concatenate([staged.everything, *(curve for body in curves for curve in body)])
+    view = fitted(staged.scene.camera, everything, paper.aspect)
+    views = _views(staged, view)
+    if staged.scene.axes:
+        paper.label(view, *bounds(staged))
+    force = staged.force(views[0])
 
-    figure = Figure(figsize=(6.4, 4.8), dpi=100)  # its layout is not solved anew for each frame
-    FigureCanvasAgg(figure)
-    ax = figure.add_axes((0.12, 0.1, 0.85, 0.83))
-    ax.grid(True, color="0.9", linewidth=0.6)
-    ax.set_axisbelow(True)
-    ax.set_aspect("equal", adjustable="box")
-    track = run.q[:, list(axes)]
-    everything = np.vstack([track, *(part for body in bodies for part in body)])
-    low, high = everything.min(axis=0), everything.max(axis=0)
-    middle, shape = (low + high) / 2, np.array([6.4 * 0.85, 4.8 * 0.83])
-    half = 0.55 * shape * max(*((high - low) / shape), 1e-9)  # fills the axes with one scale for both
-    ax.set_xlim(middle[0] - half[0], middle[0] + half[0])
-    ax.set_ylim(middle[1] - half[1], middle[1] + half[1])
-    names = run.info.coordinates
-    ax.set_xlabel(as_written(names[axes[0]]))
-    ax.set_ylabel(as_written(names[axes[1]]))
-    title = as_written(", ".join(filter(None, (run.info.source, run.info.integrator))))
-    ax.set_title(title, loc="left", fontsize=10)
-    clock = ax.text(0.99, 1.01, "", transform=ax.transAxes, ha="right", va="bottom", fontsize=9)
-    (trail,) = ax.plot([], [], color=COLOURS[0], linewidth=1.2)
-    (point,) = ax.plot([], [], "o", color=COLOURS[1], markersize=4 if bodies[0] else 7)
-    parts = [
-        ax.plot([], [], color=COLOURS[1 if k == 0 else 6], linewidth=1.8)[0] for k in range(len(bodies[0]))
-    ]
-    with writer.saving(figure, str(path), 100):
-        for k, t in enumerate(times):
-            here = np.array([np.interp(t, run.t, run.q[:, a]) for a in axes])
-            so_far = np.vstack([track[run.t <= t], here])
-            trail.set_data(*so_far.T)
-            point.set_data(*so_far[-1:].T)
-            for line, curve in zip(parts, bodies[k], strict=True):
-                line.set_data(*curve.T)
+    def frames() -> Iterator[None]:
+        for k, t in enumerate(staged.times):
+            paper.show(views[k], staged.at(k), staged.trails(k), force, curves[k])
             clock.set_text(f"t = {t:.2f}")
+            yield
+
+    return figure, frames()
+
+
+def _views(staged: Staged, whole: View) -> list[View]:
+    """The same view at all times, or one that moves with the bodies."""
+    size, n = staged.size(), len(staged.times)
+    if not staged.scene.camera.follow or staged.scene.axes or not 0 < WIDE * size < whole.reach:
+        return [whole] * n
+    middles = np.stack([_middle(staged.outline(k)) for k in range(n)])
+    smooth = max(1, n // 10)  # of the shaking of the body
+    padded = np.pad(middles, ((smooth, smooth), (0, 0)), mode="edge")
+    weights = np.full(2 * smooth + 1, 1 / (2 * smooth + 1))
+    centres = np.stack([np.convolve(x, weights, mode="valid") for x in padded.T], axis=1)
+    near = replace(whole, reach=AROUND * size)
+    return [replace(near, target=centre) for centre in centres]
+
+
+def _middle(points: Array) -> Array:
+    return (points.min(axis=0) + points.max(axis=0)) / 2
+
+
+def _write_gif(figure: Figure, frames: Iterator[None], path: Path, frames_per_second: int) -> None:
+    """One palette for all frames and no dithering make small files."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from PIL import Image
+
+    canvas, images = FigureCanvasAgg(figure), []
+    for _ in frames:
+        canvas.draw()
+        images.append(Image.fromarray(np.asarray(canvas.buffer_rgba())[..., :3]))
+    some = [np.asarray(image) for image in images[:: max(1, len(images) // 4)]]
+    palette = Image.fromarray(np.concatenate(some)).quantize(128)
+    shown = [image.quantize(palette=palette, dither=Image.Dither.NONE) for image in images]
+    duration = round(1000 / frames_per_second)
+    shown[0].save(path, save_all=True, append_images=shown[1:], duration=duration, loop=0)
+
+
+def _write_mp4(figure: Figure, frames: Iterator[None], path: Path, frames_per_second: int) -> None:
+    from matplotlib.animation import FFMpegWriter
+
+    writer = FFMpegWriter(fps=frames_per_second, bitrate=2000)
+    with writer.saving(figure, str(path), figure.dpi):
+        for _ in frames:
             writer.grab_frame()
 
 
-def _writer(path: Path, frames_per_second: int) -> AbstractMovieWriter:
-    """The writer for the ending of the path; refused in one sentence where it cannot be had."""
+def _check(path: Path, frames_per_second: int) -> None:
+    """Refuse in one sentence what cannot be written."""
     if path.suffix.lower() not in FORMATS:
         raise ValueError(f"a film must end in {' or '.join(FORMATS)}, but '{path}' was provided")
     if path.is_dir() or not path.parent.is_dir():
@@ -116,10 +128,7 @@ def _writer(path: Path, frames_per_second: int) -> AbstractMovieWriter:
     if frames_per_second < 1:
         raise ValueError(f"`frames_per_second` must be at least 1, but {frames_per_second!r} was provided")
     require_matplotlib()
-    from matplotlib.animation import FFMpegWriter, PillowWriter
+    from matplotlib.animation import FFMpegWriter
 
-    if path.suffix.lower() == ".gif":
-        return PillowWriter(fps=frames_per_second)
-    if not FFMpegWriter.isAvailable():
+    if path.suffix.lower() == ".mp4" and not FFMpegWriter.isAvailable():
         raise ValueError("MP4 needs the program ffmpeg, which is not installed; write a .gif instead")
-    return FFMpegWriter(fps=frames_per_second, bitrate=2000)

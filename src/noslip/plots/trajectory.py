@@ -128,7 +128,7 @@ def _draw_energy(ax: Axes, runs: Mapping[str, Trajectory]) -> None:
 
 def _draw_constraint(ax: Axes, runs: Mapping[str, Trajectory], components: bool) -> None:
     first = next(iter(runs.values()))
-    names = _row_names(first)
+    names = row_names(first)
     if not names:
         _nothing(ax, "constraint residual", "no constraints")
         return
@@ -147,7 +147,7 @@ def _draw_constraint(ax: Axes, runs: Mapping[str, Trajectory], components: bool)
     _finish_errors(ax, ", ".join(shown), "constraint residual", legend=components and len(names) > 1)
 
 
-def _row_names(run: Trajectory) -> list[str]:
+def row_names(run: Trajectory) -> list[str]:
     """Numbers of the velocity constraints, and g with a number of the holonomic ones."""
     m, k = run.multipliers.shape[1], run.holonomic_residual.shape[1]
     return [f"{a + 1}" for a in range(m)] + [f"g {b + 1}" if k > 1 else "g" for b in range(k)]
@@ -169,7 +169,7 @@ def _draw_first_integrals(ax: Axes, runs: Mapping[str, Trajectory]) -> None:
 
 
 def _draw_multipliers(ax: Axes, run: Trajectory) -> None:
-    names = _row_names(run)
+    names = row_names(run)
     if not names:
         _nothing(ax, "multipliers", "no constraints, no multipliers")
         return
@@ -180,7 +180,7 @@ def _draw_multipliers(ax: Axes, run: Trajectory) -> None:
 
 
 def _draw_all_multipliers(ax: Axes, runs: Mapping[str, Trajectory]) -> None:
-    if not _row_names(next(iter(runs.values()))):
+    if not row_names(next(iter(runs.values()))):
         _nothing(ax, "multipliers", "no constraints, no multipliers")
         return
     for k, run in enumerate(runs.values()):

@@ -65,6 +65,8 @@ def check_structure(system: System) -> tuple[int, int]:
         if not name or "/" in name:
             raise ValueError(f"a first integral must have a name without '/', but '{name}' was provided")
         _shape(f"first_integrals['{name}'](q, v, p)", integral, (q, q, p), "()", lambda s: s == ())
+    if system.scene is not None and not callable(system.scene):
+        raise TypeError(f"`scene` must be a function of q and p, but {shown(system.scene)} was provided")
     if system.fibre is not None and len(system.fibre) != m:
         raise ValueError(
             f"`fibre` must name {m} coordinates, one per constraint, but {system.fibre} was provided"

@@ -47,8 +47,9 @@ class System(Steered, Placed, Worded):
     At most one of `one_forms=mu(q, p)` of shape (m, n), the same with `drift=b(q, p)` of shape (m,), or
     `constraint=phi(q, v, p)` of shape (m,); beside them `holonomic=g(q, p)` of shape (k,). These,
     `lagrangian`, `frame` and first integrals may take t before p. `inputs` are parameters, with the values
-    that they have where a run gives none. See the documentation for every argument. JAX sees a system as its
-    parameters, so it can be an argument of jit, grad and vmap.
+    that they have where a run gives none. `scene` says what it looks like; see `noslip.scenes`, and the
+    documentation for every argument. JAX sees a system as its parameters, so it can be an argument of jit,
+    grad and vmap.
     """
 
     lagrangian: Callable[[Array, Array, Parameters], Array]
@@ -67,6 +68,7 @@ class System(Steered, Placed, Worded):
     inputs: Mapping[str, float] = field(default_factory=dict)
     holonomic: Callable[[Array, Parameters], Array] | None = None
     rotations: tuple[str, ...] = ()
+    scene: Callable[..., Any] | None = None
     signals: tuple[tuple[str, Signal], ...] = field(init=False, default=(), repr=False)
     m: int = field(init=False, default=0)
     k: int = field(init=False, default=0)

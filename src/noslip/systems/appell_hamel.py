@@ -21,6 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from noslip.scenes import ORANGE, Mark, Scene, Solid, Sphere
 from noslip.system import Parameters, System
 from noslip.systems._closed_forms import Floats
 
@@ -54,6 +55,16 @@ def system(m: float = 1.0, g: float = 1.0, c: float = -0.5) -> System:
         parameters={"m": m, "g": g, "c": c},
         first_integrals={"direction_x": direction_x, "direction_y": direction_y, "offset": offset},
         fibre=("z",),
+        scene=scene,
+    )
+
+
+def scene(q: Array, p: Parameters) -> Scene:
+    """The particle and its path."""
+    return Scene(
+        bodies=(Solid(Sphere(0.06), q, name="particle", colour=ORANGE),),
+        marks=(Mark(q, name="path"),),
+        axes=("x", "y", "z"),
     )
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import Array
 
+from noslip.scenes import GREY, ORANGE, Cylinder, Mark, Scene, Solid, Sphere, Spring, along
 from noslip.system import Parameters, System
 from noslip.systems import appell_hamel
 
@@ -31,6 +32,22 @@ def system(m: float = 1.0, g: float = 0.2, c: float = -0.5, k: float = 0.8) -> S
         coordinates=("x", "y", "z"),
         parameters={"m": m, "g": g, "c": c, "k": k},
         fibre=("z",),
+        scene=scene,
+    )
+
+
+def scene(q: Array, p: Parameters) -> Scene:
+    """The particle, and the spring that leads to the axis at its height."""
+    foot = jnp.stack([jnp.zeros(()), jnp.zeros(()), q[2]])
+    rotation, length = along(foot, q)
+    return Scene(
+        bodies=(
+            Solid(Sphere(0.07), q, name="particle", colour=ORANGE),
+            Solid(Spring(length, 0.05), foot, rotation, name="spring", colour=GREY),
+            Solid(Cylinder(0.02, 1.2), foot, name="axis", colour=GREY),
+        ),
+        marks=(Mark(q, name="path"),),
+        axes=("x", "y", "z"),
     )
 
 

@@ -26,15 +26,31 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from noslip.scenes import (
+    GREEN,
+    GREY,
+    ORANGE,
+    SKY,
+    Arrow,
+    Cuboid,
+    Cylinder,
+    Mark,
+    Scene,
+    Solid,
+    heading,
+    wheel,
+)
 from noslip.system import Parameters, System
-from noslip.systems._pictures import placed
+from noslip.systems import _looks
+
+UP = np.array([0.0, 0.0, 1.0])
 
 
 def lagrangian(q: Array, v: Array, p: Parameters) -> Array:
     moving, turning = p["m"] * (v[0] ** 2 + v[1] ** 2), p["J"] * v[2] ** 2 + p["J_s"] * (v[2] + v[3]) ** 2
     x, y = v[0], v[1]
-    for heading, rate in zip(q[4:], v[4:], strict=True):
-        x, y = x + p["d"] * rate * jnp.sin(heading), y - p["d"] * rate * jnp.cos(heading)
+    for own, rate in zip(q[4:], v[4:], strict=True):
+        x, y = x + p["d"] * rate * jnp.sin(own), y - p["d"] * rate * jnp.cos(own)
         moving, turning = moving + p["m_t"] * (x**2 + y**2), turning + p["J_t"] * rate**2
     return 0.5 * (moving + turning)
 
@@ -104,24 +120,58 @@ def system(
         force=force,
         frame=frame,
         first_integrals={"steering_momentum": steering_momentum},
+        scene=scene,
     )
 
 
-def picture(q: np.ndarray, p: Parameters) -> tuple[np.ndarray, ...]:
-    """Seen from above: the car and its front wheels, then each trailer with its drawbar and its axle."""
-    l, d = float(p["l"]), float(p["d"])
-    width = 0.35 * l
-    box = np.array([[-0.25, -1.0], [1.2, -1.0], [1.2, 1.0], [-0.25, 1.0], [-0.25, -1.0]]) * [l, width]
-    wheel, axle = np.array([[-0.2 * l, 0.0], [0.2 * l, 0.0]]), np.array([[0.0, -width], [0.0, width]])
-    front = [placed(wheel, l, side, q[3]) for side in (width, -width)]
-    curves = [placed(part, q[0], q[1], q[2]) for part in (box, axle, *front)]
-    x, y = q[0], q[1]
-    for heading in q[4:]:
-        x, y = x - d * np.cos(heading), y - d * np.sin(heading)
-        bed = np.array([[-0.25, -1.0], [0.6, -1.0], [0.6, 1.0], [-0.25, 1.0], [-0.25, -1.0]]) * [d, width]
-        bar = np.array([[0.6 * d, 0.0], [d, 0.0]])
-        curves += [placed(part, x, y, heading) for part in (bed, axle, bar)]
-    return tuple(curves)
+def scene(q: Array, p: Parameters) -> Scene:
+    """The car with its steered wheels, the trailers with their drawbars, and the forces across the axles."""
+    l, d, rows = p["l"], p["d"], q.shape[0] - 2
+    size, steered = 0.15 * l, q[2] + q[3]
+    at = jnp.array([q[0], q[1], 0.0])
+    front = at + l * _ahead(q[2])
+    box = Cuboid(1.45 * l, 0.6 * l, 0.3 * l)
+    cabin = Cuboid(0.7 * l, 0.5 * l, 0.25 * l)
+    bodies = [
+        Solid(box, at + 0.475 * l * _ahead(q[2]) + 0.32 * l * UP, heading(q[2]), name="car", colour=SKY),
+        Solid(cabin, at + 0.3 * l * _ahead(q[2]) + 0.58 * l * UP, heading(q[2]), name="cabin", colour=SKY),
+        *_axle(at, q[2], q[2], l, size),
+        *_axle(front, q[2], steered, l, size),
+    ]
+    arrows = [_sideways(at, q[2], 0, rows), _sideways(front, steered, 1, rows)]
+    for i, own in enumerate(q[4:]):
+        hitch, at = at, at - d * _ahead(own)
+        bed, bar = Cuboid(0.85 * d, 0.6 * l, 0.25 * l), Cuboid(0.4 * d, 0.06 * l, 0.06 * l)
+        bodies += [
+            Solid(bed, at + 0.175 * d * _ahead(own) + 0.32 * l * UP, heading(own), name=f"trailer {i + 1}",
+                  colour=ORANGE),
+            Solid(bar, hitch - 0.2 * d * _ahead(own) + 0.2 * l * UP, heading(own), name="drawbar",
+                  colour=GREY),
+            *_axle(at, own, own, l, size),
+        ]  # fmt: skip
+        arrows.append(_sideways(at, own, 2 + i, rows))
+    marks = [Mark(jnp.array([q[0], q[1], 0.0]), name="car")]
+    marks += [Mark(at, name="last trailer", colour=ORANGE)] if q.shape[0] > 4 else []
+    return Scene(bodies=(*bodies, _looks.FLOOR), marks=tuple(marks), arrows=tuple(arrows))
+
+
+def _ahead(angle: Array) -> Array:
+    return jnp.array([jnp.cos(angle), jnp.sin(angle), 0.0])
+
+
+def _axle(at: Array, body: Array, angle: Array, width: Array, size: Array) -> list[Solid]:
+    """Two wheels across a body, turned to an angle."""
+    across = jnp.array([-jnp.sin(body), jnp.cos(body), 0.0])
+    return [
+        Solid(Cylinder(size, 0.5 * size), at + x * width * across + size * UP, wheel(angle, 0.0),
+              name="wheel", colour=GREY)
+        for x in (0.3, -0.3)
+    ]  # fmt: skip
+
+
+def _sideways(at: Array, angle: Array, row: int, rows: int) -> Arrow:
+    across = jnp.array([-jnp.sin(angle), jnp.cos(angle), 0.0])
+    return Arrow(at, jnp.zeros((rows, 3)).at[row].set(across), name=f"axle {row + 1}", colour=GREEN)
 
 
 def typical_state(k: int = 1) -> tuple[Array, Array]:

@@ -21,11 +21,13 @@ which are unstable equilibria that no other motion reaches, and at rest; they me
 from __future__ import annotations
 
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
+from noslip.scenes import BLACK, GREEN, ORANGE, VERMILION, Arrow, Blade, Mark, Plate, Scene, Solid, heading
 from noslip.system import Parameters, System
-from noslip.systems._pictures import placed
+from noslip.systems import _looks
+
+OUTLINE = ((-0.3, -0.6), (1.6, -0.6), (2.1, 0.0), (1.6, 0.6), (-0.3, 0.6))  # of the body, seen from above
 
 
 def lagrangian(q: Array, v: Array, p: Parameters) -> Array:
@@ -70,15 +72,27 @@ def system(m: float = 1.0, J: float = 8.0, a: float = 1.0) -> System:
         frame=frame,
         first_integrals={"final_cos": final_cos, "final_sin": final_sin},
         fibre=("y",),
+        scene=scene,
     )
 
 
-def picture(q: np.ndarray, p: Parameters) -> tuple[np.ndarray, ...]:
-    """Seen from above: the body around its centre of mass, the blade, and the line between them."""
-    blade = np.array([[-0.6, 0.0], [0.6, 0.0]])
-    body = np.array([[-0.4, -0.8], [1.6, -0.8], [2.1, 0.0], [1.6, 0.8], [-0.4, 0.8], [-0.4, -0.8]])
-    centre = np.array([[0.0, 0.0], [float(p["a"]), 0.0]])
-    return tuple(placed(part, q[0], q[1], q[2]) for part in (body, blade, centre))
+def scene(q: Array, p: Parameters) -> Scene:
+    """The body over its blade, the centre of mass, and the force across the blade."""
+    turned, ahead = heading(q[2]), jnp.array([jnp.cos(q[2]), jnp.sin(q[2]), 0.0])
+    contact = jnp.array([q[0], q[1], 0.0])
+    up = jnp.array([0.0, 0.0, 0.55])
+    return Scene(
+        bodies=(
+            Solid(Plate(thickness=0.15, points=OUTLINE), contact + up, turned, name="body", colour=ORANGE),
+            Solid(Blade(1.4, 0.5, 0.1), contact, turned, name="blade", colour=VERMILION),
+            _looks.FLOOR,
+        ),
+        marks=(
+            Mark(contact, name="blade"),
+            Mark(contact + up + p["a"] * ahead, name="centre of mass", colour=BLACK, trail=False),
+        ),
+        arrows=(Arrow(contact, one_forms(q, p), name="reaction", colour=GREEN),),
+    )
 
 
 def typical_state() -> tuple[Array, Array]:

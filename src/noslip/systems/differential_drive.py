@@ -18,12 +18,10 @@ Equal voltages V end in a straight run at the speed u = k r V / (D R).
 from __future__ import annotations
 
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
 from noslip.system import Parameters, System
 from noslip.systems import two_wheeled_robot
-from noslip.systems._pictures import placed
 
 
 def force(q: Array, v: Array, t: Array, p: Parameters) -> Array:
@@ -59,15 +57,8 @@ def system(
         force=force,
         frame=two_wheeled_robot.frame,
         fibre=("x", "y", "theta"),
+        scene=two_wheeled_robot.scene,
     )
-
-
-def picture(q: np.ndarray, p: Parameters) -> tuple[np.ndarray, ...]:
-    """Seen from above: the body and its two wheels."""
-    b, r = float(p["b"]), float(p["r"])
-    body = b * np.array([[-0.6, -0.9], [1.2, -0.9], [1.7, 0.0], [1.2, 0.9], [-0.6, 0.9], [-0.6, -0.9]])
-    wheels = [np.array([[-r, side], [r, side]]) for side in (b, -b)]
-    return tuple(placed(part, q[0], q[1], q[2]) for part in (body, *wheels))
 
 
 def typical_state() -> tuple[Array, Array]:

@@ -18,7 +18,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from noslip.scenes import Scene
 from noslip.system import Parameters, System
+from noslip.systems import _looks
 from noslip.systems._closed_forms import Floats, hyperbolic_glide
 
 
@@ -55,7 +57,13 @@ def system() -> System:
         first_integrals={"x_velocity": x_velocity, "y_momentum": y_momentum},
         fibre=("z",),
         multiplier=multiplier,
+        scene=scene,
     )
+
+
+def scene(q: Array, p: Parameters) -> Scene:
+    """The particle, the plane of its velocities, and the reaction."""
+    return _looks.particle(q, one_forms(q, p))
 
 
 def typical_state() -> tuple[Array, Array]:

@@ -15,7 +15,27 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import Array
 
+from noslip.rotations import compose, from_axis
+from noslip.scenes import (
+    BLACK,
+    GREEN,
+    GREY,
+    ORANGE,
+    SKY,
+    VERMILION,
+    Arrow,
+    Camera,
+    Cylinder,
+    Mark,
+    Scene,
+    Solid,
+    Sphere,
+    along,
+    heading,
+)
 from noslip.system import Parameters, System
+
+R = 0.5  # of the wheel, in the picture
 
 
 def lagrangian(q: Array, v: Array, p: Parameters) -> Array:
@@ -48,7 +68,34 @@ def system(epsilon: float = 0.2) -> System:
         frame=frame,
         first_integrals={"oscillator_energy": oscillator_energy, "pendulum_energy": pendulum_energy},
         fibre=("q1",),
+        scene=scene,
     )
+
+
+def scene(q: Array, p: Parameters) -> Scene:
+    """A wheel, turned by q1, rolls on a disk that is turned by q2, at R sin(q3) from its middle: there the
+    bob of a pendulum of length R holds it."""
+    place, top = R * jnp.sin(q[2]), 3.6 * R
+    hub, contact = jnp.stack([place, jnp.zeros(()), jnp.asarray(R)]), jnp.stack([place, 0.0, 0.0])
+    pivot = jnp.array([0.0, 0.0, top])
+    bob = jnp.stack([place, jnp.zeros(()), top + R * jnp.cos(q[2])])
+    turned = compose(from_axis((1.0, 0.0, 0.0), -q[0]), from_axis((0.0, 1.0, 0.0), 0.5 * jnp.pi))
+    axle, _ = along((0.0, 0.0, 0.0), (1.0, 0.0, 0.0))
+    (arm, length), (link, gap) = along(pivot, bob), along(hub, bob)
+    return Scene(
+        bodies=(
+            Solid(Cylinder(1.25 * R, 0.1 * R), (0.0, 0.0, -0.05 * R), heading(q[1]), name="disk", colour=SKY,
+                  pattern="sectors"),
+            Solid(Cylinder(R, 0.08 * R), hub, turned, name="wheel", colour=ORANGE, pattern="sectors"),
+            Solid(Cylinder(0.04 * R, 3.2 * R), (0.0, 0.0, R), axle, name="axle", colour=GREY),
+            Solid(Cylinder(0.04 * R, length), (pivot + bob) / 2, arm, name="pendulum", colour=BLACK),
+            Solid(Cylinder(0.02 * R, gap), (hub + bob) / 2, link, name="link", colour=GREY),
+            Solid(Sphere(0.12 * R), bob, name="bob", colour=VERMILION),
+        ),
+        marks=(Mark(pivot, name="pivot", colour=BLACK, trail=False), Mark(bob, name="bob")),
+        arrows=(Arrow(contact, ((0.0, -1 / R, 0.0),), name="on the wheel", colour=GREEN),),
+        camera=Camera(azimuth=-55.0, elevation=22.0, follow=False),
+    )  # fmt: skip
 
 
 def typical_state() -> tuple[Array, Array]:

@@ -21,9 +21,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from noslip.rotations import compose, matrix
+from noslip.scenes import GREEN, GREY, VERMILION, Arrow, Blade, Floor, Mark, Scene, Solid, heading
 from noslip.system import Parameters, System
+from noslip.systems import _looks
 from noslip.systems._closed_forms import Floats, driven_turn
-from noslip.systems._pictures import placed
 
 
 def lagrangian(q: Array, v: Array, p: Parameters) -> Array:
@@ -64,13 +66,24 @@ def system(m: float = 1.0, J: float = 1.0, g: float = 1.0, alpha: float = math.p
         first_integrals={"turning_rate": turning_rate, "drive": drive},
         fibre=("y",),
         multiplier=multiplier,
+        scene=scene,
     )
 
 
-def picture(q: np.ndarray, p: Parameters) -> tuple[np.ndarray, ...]:
-    """Seen from above: the blade, pointed in front."""
-    blade = np.array([[-0.5, -0.06], [0.3, -0.06], [0.5, 0.0], [0.3, 0.06], [-0.5, 0.06], [-0.5, -0.06]])
-    return (placed(blade, q[0], q[1], q[2]),)
+def scene(q: Array, p: Parameters) -> Scene:
+    """The blade on the slope, and the force across it."""
+    ground = _looks.slope(p["alpha"])
+    A = matrix(ground)
+    contact = A @ jnp.array([q[0], q[1], 0.0])
+    turned = compose(ground, heading(q[2]))
+    return Scene(
+        bodies=(
+            Solid(Blade(0.5, 0.12, 0.04), contact, turned, name="blade", colour=VERMILION),
+            Solid(Floor(), (0.0, 0.0, 0.0), ground, name="slope", colour=GREY),
+        ),
+        marks=(Mark(contact, name="contact"),),
+        arrows=(Arrow(contact, one_forms(q, p) @ A.T, name="reaction", colour=GREEN),),
+    )
 
 
 def typical_state() -> tuple[Array, Array]:

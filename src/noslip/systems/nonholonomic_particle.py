@@ -18,7 +18,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from noslip.scenes import Scene
 from noslip.system import Parameters, System
+from noslip.systems import _looks
 from noslip.systems._closed_forms import Floats, hyperbolic_glide
 
 EXACT_PARAMETERS = {"k": 0.0}
@@ -54,7 +56,13 @@ def system(k: float = 1.0) -> System:
         first_integrals={"y_energy": y_energy},
         fibre=("z",),
         multiplier=multiplier,
+        scene=scene,
     )
+
+
+def scene(q: Array, p: Parameters) -> Scene:
+    """The particle, the plane of its velocities, and the reaction."""
+    return _looks.particle(q, one_forms(q, p))
 
 
 def typical_state() -> tuple[Array, Array]:

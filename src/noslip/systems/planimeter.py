@@ -22,6 +22,8 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import Array
 
+from noslip.rotations import compose
+from noslip.scenes import ORANGE, SKY, Camera, Cylinder, Mark, Scene, Solid, Sphere, along, heading
 from noslip.system import Parameters, System
 
 
@@ -63,6 +65,24 @@ def system(c: float = 0.8, k: float = 1.0, k_z: float = 1.7) -> System:
         first_integrals={"area_rate": area_rate},
         fibre=("area_x", "area_y", "area_z"),
         multiplier=multiplier,
+        scene=scene,
+    )
+
+
+def scene(q: Array, p: Parameters) -> Scene:
+    """The particle among its three flywheels, each about the axis that it sweeps its area about."""
+    wheels = []
+    for k, name in enumerate("xyz"):
+        axis = jnp.zeros(3).at[k].set(1.0)
+        turned, _ = along(jnp.zeros(3), axis)
+        wheels.append(
+            Solid(Cylinder(0.45, 0.08), -1.5 * axis, compose(turned, heading(q[3 + k])), name=f"area_{name}",
+                  colour=SKY, pattern="sectors")
+        )  # fmt: skip
+    return Scene(
+        bodies=(Solid(Sphere(0.07), q[:3], name="particle", colour=ORANGE), *wheels),
+        marks=(Mark(q[:3], name="path"),),
+        camera=Camera(azimuth=40.0, follow=False),
     )
 
 

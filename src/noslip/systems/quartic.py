@@ -14,6 +14,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import Array
 
+from noslip.scenes import Scene, in_coordinates
 from noslip.system import Parameters, System
 
 ENERGY = 3.06
@@ -49,7 +50,13 @@ def system(n: int = 3, stiffness: float = 1.0, coupling: float = 1.0) -> System:
         parameters={"stiffness": stiffness, "coupling": coupling},
         frame=frame,
         fibre=("x",),
+        scene=scene,
     )
+
+
+def scene(q: Array, p: Parameters) -> Scene:
+    """The state in x, w1 and w2."""
+    return in_coordinates(("x", "w1", "w2"), "x", "w1", "w2")(q, p)
 
 
 def typical_state(n: int = 3) -> tuple[Array, Array]:

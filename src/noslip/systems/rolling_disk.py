@@ -19,9 +19,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from noslip.scenes import Scene
+from noslip.scenes.parts import UPRIGHT
 from noslip.system import Parameters, System
+from noslip.systems import _looks
 from noslip.systems._closed_forms import Floats, driven_turn
-from noslip.systems._pictures import upright_disk
 
 
 def lagrangian(q: Array, v: Array, p: Parameters) -> Array:
@@ -60,12 +62,13 @@ def system(m: float = 1.0, r: float = 1.0, I: float = 0.5, J: float = 0.25) -> S
         first_integrals={"heading_rate": heading_rate, "rolling_rate": rolling_rate},
         fibre=("x", "y"),
         multiplier=multiplier,
+        scene=scene,
     )
 
 
-def picture(q: np.ndarray, p: Parameters) -> tuple[np.ndarray, ...]:
-    """The rim and two spokes, from above at a slant."""
-    return upright_disk(q[0], q[1], q[2], q[3], float(p["r"]))
+def scene(q: Array, p: Parameters) -> Scene:
+    """The disk on its contact point."""
+    return _looks.rolling_wheel(q, p, jnp.array(UPRIGHT))
 
 
 def typical_state() -> tuple[Array, Array]:

@@ -23,10 +23,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from noslip.scenes import Scene
 from noslip.system import Parameters, System
-from noslip.systems import rolling_disk
+from noslip.systems import _looks, rolling_disk
 from noslip.systems._closed_forms import Floats, driven_turn
-from noslip.systems._pictures import upright_disk
 
 
 def lagrangian(q: Array, v: Array, p: Parameters) -> Array:
@@ -56,12 +56,13 @@ def system(
         frame=rolling_disk.frame,
         first_integrals={"heading_rate": rolling_disk.heading_rate, "drive": drive},
         fibre=("x", "y"),
+        scene=scene,
     )
 
 
-def picture(q: np.ndarray, p: Parameters) -> tuple[np.ndarray, ...]:
-    """The rim and two spokes, from above at a slant."""
-    return upright_disk(q[0], q[1], q[2], q[3], float(p["r"]))
+def scene(q: Array, p: Parameters) -> Scene:
+    """The disk on the slope."""
+    return _looks.rolling_wheel(q, p, _looks.slope(p["alpha"]))
 
 
 def typical_state() -> tuple[Array, Array]:

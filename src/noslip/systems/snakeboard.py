@@ -19,11 +19,29 @@ have k = 0.
 from __future__ import annotations
 
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
+from noslip.scenes import (
+    GREEN,
+    GREY,
+    ORANGE,
+    SKY,
+    Arrow,
+    Cuboid,
+    Cylinder,
+    Mark,
+    Plate,
+    Scene,
+    Solid,
+    heading,
+    wheel,
+)
 from noslip.system import Parameters, System
-from noslip.systems._pictures import placed
+from noslip.systems import _looks
+
+# seen from above, in half lengths
+BOARD = ((-1.3, -0.3), (-0.7, -0.3), (-0.4, -0.18), (0.4, -0.18), (0.7, -0.3), (1.3, -0.3),
+         (1.3, 0.3), (0.7, 0.3), (0.4, 0.18), (-0.4, 0.18), (-0.7, 0.3), (-1.3, 0.3))  # fmt: skip
 
 
 def lagrangian(q: Array, v: Array, p: Parameters) -> Array:
@@ -83,16 +101,55 @@ def system(
         force=force,
         frame=frame,
         first_integrals={"rotor_momentum": rotor_momentum, "steering_energy": steering_energy},
+        scene=scene,
     )
 
 
-def picture(q: np.ndarray, p: Parameters) -> tuple[np.ndarray, ...]:
-    """Seen from above: the board, its two pairs of wheels and the rotor."""
-    l = float(p["l"])
-    axle = np.array([[0.0, -0.4 * l], [0.0, 0.4 * l]])
-    front, rear = placed(axle, l, 0.0, q[4]), placed(axle, -l, 0.0, -q[4])
-    board, rotor = np.array([[-l, 0.0], [l, 0.0]]), placed(0.8 * axle, 0.0, 0.0, q[3])
-    return tuple(placed(part, q[0], q[1], q[2]) for part in (board, front, rear, rotor))
+def scene(q: Array, p: Parameters) -> Scene:
+    """The board, its two pairs of wheels, the rotor, and the forces across the wheels."""
+    l, theta, phi = p["l"], q[2], q[4]
+    ahead, up = jnp.array([jnp.cos(theta), jnp.sin(theta), 0.0]), jnp.array([0.0, 0.0, 1.0])
+    middle = jnp.array([q[0], q[1], 0.0])
+    parts, arrows = [], []
+    for k, (name, side) in enumerate((("front", 1.0), ("rear", -1.0))):
+        at, angle = middle + side * l * ahead, theta + side * phi
+        across = jnp.array([-jnp.sin(angle), jnp.cos(angle), 0.0])
+        parts.append(
+            Solid(
+                Cylinder(0.03 * l, 0.8 * l),
+                at + 0.15 * l * up,
+                wheel(angle, 0.0),
+                name=f"{name} axle",
+                colour=GREY,
+            )
+        )
+        parts += [
+            Solid(
+                Cylinder(0.15 * l, 0.12 * l),
+                at + 0.15 * l * up + x * l * across,
+                wheel(angle, 0.0),
+                name=f"{name} wheel",
+                colour=ORANGE,
+            )
+            for x in (0.4, -0.4)
+        ]
+        arrows.append(Arrow(at, jnp.zeros((2, 3)).at[k].set(across), name=name, colour=GREEN))
+    return Scene(
+        bodies=(
+            Solid(
+                Plate(x=l, y=l, thickness=0.08 * l, points=BOARD), middle + 0.35 * l * up, heading(theta),
+                name="board", colour=SKY,
+            ),
+            *parts,
+            Solid(
+                Cuboid(0.9 * l, 0.12 * l, 0.12 * l), middle + 0.5 * l * up, heading(theta + q[3]),
+                name="rotor", colour=ORANGE,
+            ),
+            _looks.FLOOR,
+        ),
+        marks=(Mark(middle, name="path"),),
+        arrows=tuple(arrows),
+    )  # fmt: skip
 
 
 def typical_state() -> tuple[Array, Array]:

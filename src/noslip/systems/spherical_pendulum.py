@@ -14,7 +14,22 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import Array
 
+from noslip.scenes import (
+    BLACK,
+    GREEN,
+    GREY,
+    ORANGE,
+    Arrow,
+    Camera,
+    Cylinder,
+    Mark,
+    Scene,
+    Solid,
+    Sphere,
+    along,
+)
 from noslip.system import Parameters, System
+from noslip.systems import _looks
 
 
 def lagrangian(q: Array, v: Array, p: Parameters) -> Array:
@@ -36,6 +51,24 @@ def system(mass: float = 1.0, gravity: float = 1.0, length: float = 1.0) -> Syst
         coordinates=("x", "y", "z"),
         parameters={"mass": mass, "gravity": gravity, "length": length},
         first_integrals={"vertical_momentum": vertical_momentum},
+        scene=scene,
+    )
+
+
+def scene(q: Array, p: Parameters) -> Scene:
+    """The bob on its rod, the equator of the sphere, and the force of the rod."""
+    rotation, length = along(jnp.zeros(3), q)
+    l = p["length"]
+    return Scene(
+        bodies=(
+            Solid(Sphere(0.08 * l), q, name="bob", colour=ORANGE),
+            Solid(Cylinder(0.015 * l, length), q / 2, rotation, name="rod", colour=BLACK),
+            Solid(Sphere(l), (0.0, 0.0, 0.0), name="sphere", colour=GREY, opacity=0.12),
+            _looks.ring(l, 0.0, "equator"),
+        ),
+        marks=(Mark(jnp.zeros(3), name="pivot", colour=BLACK, trail=False), Mark(q, name="path")),
+        arrows=(Arrow(q, q[None, :], name="tension", colour=GREEN),),
+        camera=Camera(follow=False),
     )
 
 

@@ -22,7 +22,10 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import Array
 
+from noslip.rotations import from_euler, matrix
+from noslip.scenes import Scene
 from noslip.system import Parameters, System
+from noslip.systems import _looks
 
 
 def body_rates(q: Array, v: Array) -> Array:
@@ -66,7 +69,15 @@ def system(
         angles=("phi", "theta", "psi"),
         frame=frame,
         fibre=("psi",),
+        scene=scene,
     )
+
+
+def scene(q: Array, p: Parameters) -> Scene:
+    """The body, and the torque about the axis that it may not turn about."""
+    attitude = from_euler("zxz", q)
+    inertia = jnp.stack([p["I11"], p["I22"], p["I33"]])
+    return _looks.about_a_point(attitude, inertia, matrix(attitude)[:, 2], "torque")
 
 
 def typical_state() -> tuple[Array, Array]:

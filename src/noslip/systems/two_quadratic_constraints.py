@@ -17,6 +17,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import Array
 
+from noslip.scenes import Scene, in_coordinates
 from noslip.system import Parameters, System
 
 
@@ -44,7 +45,13 @@ def system(m: float = 0.8, k: float = 1.0, c: float = 0.5, a: float = 0.6, b: fl
         parameters={"m": m, "k": k, "c": c, "a": a, "b": b},
         frame=frame,
         fibre=("u", "z"),
+        scene=scene,
     )
+
+
+def scene(q: Array, p: Parameters) -> Scene:
+    """The state in x, y and w."""
+    return in_coordinates(("x", "y", "w"), "x", "y", "w")(q, p)
 
 
 def typical_state() -> tuple[Array, Array]:

@@ -23,7 +23,26 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import Array
 
+from noslip.scenes import (
+    BLACK,
+    GREEN,
+    GREY,
+    ORANGE,
+    SKY,
+    Arrow,
+    Cylinder,
+    Mark,
+    Plate,
+    Scene,
+    Solid,
+    Sphere,
+    heading,
+    wheel,
+)
 from noslip.system import Parameters, System
+from noslip.systems import _looks
+
+OUTLINE = ((-0.6, -0.8), (1.2, -0.8), (1.7, 0.0), (1.2, 0.8), (-0.6, 0.8))  # of the body, in half widths
 
 
 def lagrangian(q: Array, v: Array, p: Parameters) -> Array:
@@ -73,7 +92,43 @@ def system(
         frame=frame,
         first_integrals={"final_cos": final_cos, "final_sin": final_sin},
         fibre=("x", "y", "theta"),
+        scene=scene,
     )
+
+
+def scene(q: Array, p: Parameters) -> Scene:
+    """The body, its wheels and the forces at them, and the ball that it rests on in front."""
+    b, r = p["b"], p["r"]
+    ahead = jnp.array([jnp.cos(q[2]), jnp.sin(q[2]), 0.0])
+    left, up = jnp.array([-jnp.sin(q[2]), jnp.cos(q[2]), 0.0]), jnp.array([0.0, 0.0, 1.0])
+    middle = jnp.array([q[0], q[1], 0.0])
+    wheels = tuple(
+        Solid(
+            Cylinder(r, 0.2 * r), middle + side * b * left + r * up, wheel(q[2], spin), name=name,
+            colour=ORANGE, pattern="sectors",
+        )
+        for name, side, spin in (("left wheel", 1.0, q[3]), ("right wheel", -1.0, q[4]))
+    )  # fmt: skip
+    none = jnp.zeros(3)
+    return Scene(
+        bodies=(
+            Solid(
+                Plate(x=b, y=b, thickness=0.25 * r, points=OUTLINE), middle + r * up, heading(q[2]),
+                name="body", colour=SKY,
+            ),
+            *wheels,
+            Solid(Cylinder(0.1 * r, 2 * b), middle + r * up, wheel(q[2], 0.0), name="axle", colour=GREY),
+            Solid(Sphere(0.4 * r), middle + 1.2 * b * ahead + 0.4 * r * up, name="ball", colour=GREY),
+            _looks.FLOOR,
+        ),
+        marks=(Mark(middle, name="axle"), Mark(middle + p["a"] * ahead + 1.2 * r * up, name="centre of mass",
+                                               colour=BLACK, trail=False)),
+        arrows=(
+            Arrow(middle, jnp.stack([left, none, none]), name="across", colour=GREEN),
+            Arrow(middle + b * left, jnp.stack([none, ahead, none]), name="left wheel", colour=GREEN),
+            Arrow(middle - b * left, jnp.stack([none, none, ahead]), name="right wheel", colour=GREEN),
+        ),
+    )  # fmt: skip
 
 
 def typical_state() -> tuple[Array, Array]:

@@ -25,7 +25,10 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import Array
 
+from noslip.rotations import from_euler
+from noslip.scenes import Scene
 from noslip.system import Parameters, System
+from noslip.systems import _looks
 from noslip.systems.suslov import body_rates
 
 
@@ -76,7 +79,13 @@ def system(I1: float = 1.0, I2: float = 1.5, I3: float = 2.2, k: float = 0.6) ->
         first_integrals={"horizontal_momentum": horizontal_momentum},
         fibre=("phi",),
         multiplier=multiplier,
+        scene=scene,
     )
+
+
+def scene(q: Array, p: Parameters) -> Scene:
+    """The body, and the torque about the vertical."""
+    return _looks.about_a_point(from_euler("zxz", q), moments(p), jnp.array([0.0, 0.0, 1.0]), "torque")
 
 
 def typical_state() -> tuple[Array, Array]:

@@ -1,0 +1,164 @@
+"""Every system of the catalogue has a scene, and its bodies are where the coordinates say."""
+
+from __future__ import annotations
+
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from noslip import rotations, systems
+from noslip.plots.meshes import mesh
+from noslip.plots.space import moved
+from noslip.scenes import Scene, scene
+from noslip.systems import (
+    car_with_trailers,
+    chaplygin_sleigh,
+    gearbox,
+    knife_edge,
+    rolling_disk,
+    rolling_disk_on_incline,
+    spherical_pendulum,
+    suslov,
+    turntable_ball,
+    two_wheeled_robot,
+)
+
+CATALOGUE = [name for name, module in systems.discover().items() if module.__name__.startswith("noslip.")]
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_every_system_has_a_scene_that_moves_with_it(name: str) -> None:
+    module = systems.find(name)
+    system, (q, _) = module.system(), module.typical_state()
+    stage, rng = scene(system), np.random.default_rng(0)
+    others = np.asarray(q) + 0.1 * rng.standard_normal((3, system.n))
+    others[0] = q
+    multipliers = rng.standard_normal((3, system.m + system.k))
+    there = stage.rows(others, multipliers, np.zeros(3))
+    assert all(np.all(np.isfinite(x)) for x in there)
+    np.testing.assert_allclose(np.linalg.norm(there.poses[..., 3:], axis=-1), 1.0, rtol=1e-14)
+    assert max(np.ptp(x, axis=0).max(initial=0.0) for x in (there.poses, there.marks)) > 1e-3
+    data = json.loads(stage.json(q))
+    assert [len(data[x]) for x in ("bodies", "marks", "arrows")] == [
+        there.poses.shape[1], there.marks.shape[1], there.arrows.shape[1],
+    ]  # fmt: skip
+    assert len(Scene.of_data(data).bodies) == len(stage.parts(system.n).bodies)
+
+
+def velocity(function, q, v):
+    """Of a point that moves with q."""
+    return np.asarray(jax.jvp(function, (jnp.asarray(q),), (jnp.asarray(v),))[1])
+
+
+def material(stage, body: int, at, q, v):
+    """The velocity of the point of a body that is at a place now."""
+    pose = stage.poses(q)[body]
+    own = rotations.matrix(pose[3:]).T @ (jnp.asarray(at) - pose[:3])
+
+    def place(q):
+        pose = stage.poses(q)[body]
+        return pose[:3] + rotations.matrix(pose[3:]) @ own
+
+    return velocity(place, q, v)
+
+
+@pytest.mark.parametrize(
+    ("module", "parameters"),
+    [
+        (rolling_disk, {"r": 0.7}),
+        (rolling_disk_on_incline, {"r": 0.6, "alpha": 0.4}),
+        (two_wheeled_robot, {"r": 0.3, "b": 0.6}),
+        (turntable_ball, {"r": 0.8, "Omega": 0.0}),
+    ],
+)
+def test_the_material_point_at_a_contact_rests(module, parameters) -> None:
+    """Rolling is what the constraints say and what one sees: the same point of the same body."""
+    system = module.system(**parameters)
+    q, v = module.typical_state()
+    v = system.project_velocity(q, np.asarray(v) + 0.3)
+    stage = scene(system)
+    shown = stage.scene(q)
+    wheels = [k for k, body in enumerate(shown.bodies) if body.pattern == "sectors" and body.name != "table"]
+    for k in wheels:
+        up = np.asarray(
+            rotations.matrix(next((b.rotation for b in shown.bodies if b.name == "floor"), [1.0, 0, 0, 0]))
+        )[:, 2]
+        contact = shown.bodies[k].position - parameters["r"] * up
+        assert abs(contact @ up) < 1e-14  # on the ground
+        assert np.linalg.norm(material(stage, k, contact, q, v)) < 1e-13
+        # and so it is seen: the lowest point of the mesh is at the contact, to the size of its faces
+        body = moved(
+            mesh(shown.bodies[k], np.asarray(shown.bodies[k].sizes)), np.asarray(shown.bodies[k].pose)
+        )
+        assert abs(np.min(body.vertices @ up)) < 0.02 * parameters["r"] + 1e-12
+
+
+@pytest.mark.parametrize("module", [chaplygin_sleigh, knife_edge])
+def test_a_blade_points_along_its_velocity(module) -> None:
+    system, (q, v) = module.system(), module.typical_state()
+    stage = scene(system)
+    k = [body.name for body in stage.scene(q).bodies].index("blade")
+    ahead = rotations.matrix(stage.poses(q)[k, 3:])[:, 0]
+    moving = velocity(lambda q: stage.poses(q)[k, :3], q, v)
+    np.testing.assert_allclose(np.cross(ahead, moving), 0.0, atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("module", "arguments", "bodies"),
+    [
+        (rolling_disk_on_incline, {"alpha": 0.4}, ("disk",)),
+        (chaplygin_sleigh, {"a": 0.7}, ("blade",)),
+        (knife_edge, {"alpha": 0.3}, ("blade",)),
+        (two_wheeled_robot, {}, ("body", "left wheel", "right wheel")),
+        (spherical_pendulum, {"length": 1.0}, ("bob",)),
+    ],
+)
+def test_arrows_are_the_reactions(module, arguments, bodies) -> None:
+    """The power of the forces at their points is that of mu^T lam, for any velocity: those of the constraint
+    do none of it."""
+    system, (q, v) = module.system(**arguments), module.typical_state()
+    stage, rng = scene(system), np.random.default_rng(1)
+    lam, w = rng.standard_normal(system.m + system.k), rng.standard_normal(system.n)
+    shown = stage.scene(q)
+    names = [body.name for body in shown.bodies]
+    forms = np.asarray(system.mu(q, v))[: system.m + system.k]
+    power = 0.0
+    numbers = stage.numbers(q, lam)
+    for k in range(len(shown.arrows)):
+        body = bodies[min(k, len(bodies) - 1)]
+        moving = material(stage, names.index(body), numbers.arrows[k, :3], q, w)
+        power += numbers.arrows[k, 3:] @ moving
+    assert power == pytest.approx(lam @ forms @ w, rel=1e-12)
+
+
+def test_the_gearbox_rolls_where_the_pendulum_holds_the_wheel() -> None:
+    """With q3 held, the rim of the wheel and the disk below it move alike; with q3 moving, along the axle."""
+    q, v = (np.asarray(x) for x in gearbox.typical_state())
+    stage = scene(gearbox.system())
+    contact = np.array([gearbox.R * np.sin(q[2]), 0.0, 0.0])
+    speeds = [material(stage, k, contact, q, v) for k in (0, 1)]
+    slip = speeds[1] - speeds[0]
+    np.testing.assert_allclose(slip[1:], 0.0, atol=1e-15)
+    assert slip[0] == pytest.approx(gearbox.R * np.cos(q[2]) * v[2])
+
+
+def test_trailers_hang_on_the_axle_before_them() -> None:
+    system = car_with_trailers.system(k=3, d=0.9)
+    q, _ = car_with_trailers.typical_state(k=3)
+    shown = scene(system).scene(q)
+    assert [body.name for body in shown.bodies].count("drawbar") == 3
+    assert len(shown.arrows) == system.m == 5
+    feet = [np.asarray(arrow.position) for arrow in shown.arrows]
+    for k in range(3):  # rear axle, then the trailers' axles
+        ahead, behind = feet[0] if k == 0 else feet[k + 1], feet[k + 2]
+        assert np.linalg.norm(ahead - behind) == pytest.approx(0.9)
+
+
+def test_a_body_about_a_point_turns_as_its_rates_say() -> None:
+    q, v = suslov.typical_state()
+    stage = scene(suslov.system())
+    u, du = stage.poses(q)[0, 3:], velocity(lambda q: stage.poses(q)[0, 3:], q, v)
+    np.testing.assert_allclose(rotations.body_rates(u, du), suslov.body_rates(q, v), atol=1e-14)
