@@ -181,12 +181,14 @@ class Model:
         positions: Mapping[str, Any] | None = None,
         rates: Mapping[str, Any] | None = None,
         *,
+        near: Mapping[str, Any] | None = None,
         t: float = 0.0,
     ) -> Start:
         """(q, v) at which all contacts touch, all loops are closed and nothing slips. `positions` are kept,
-        the others are found near 0; a rotation has four numbers. `rates` are kept, the others make the
-        kinetic energy least; the rate of a rotation is its angular velocity in the body's axes."""
-        return found_start(self.system(), self.mechanism, dict(positions or {}), dict(rates or {}), t)
+        the others are found near 0, or `near` others; a rotation has four numbers. `rates` are kept,
+        the others make the kinetic energy least; the rate of a rotation is its angular velocity in
+        the body's axes."""
+        return found_start(self.system(), self.mechanism, positions or {}, rates or {}, near or {}, t)
 
     @property
     def mechanism(self) -> Mechanism:
