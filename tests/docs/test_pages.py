@@ -30,6 +30,7 @@ LONG = {
     "examples/parallel_parking.md",
     "examples/snakeboard_gait.md",
     "how_to/add_a_system.md",
+    "how_to/build_from_bodies.md",
     "how_to/choose_an_integrator.md",
     "how_to/draw_a_run.md",
     "how_to/time_and_inputs.md",

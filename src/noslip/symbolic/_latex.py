@@ -6,14 +6,14 @@ from collections.abc import Iterable
 
 import sympy as sp
 
-from noslip.symbolic._model import Model
+from noslip.symbolic._model import SymbolicModel
 from noslip.symbolic._symbols import TIME
 
 
 class Writer:
     """Prints the plain symbols of a model under the user's names."""
 
-    def __init__(self, model: Model):
+    def __init__(self, model: SymbolicModel):
         s, self.m = model.symbols, len(model.phi)
         self.model = model
         self.names = {q: sp.latex(sp.Symbol(name)) for q, name in zip(s.q, s.names, strict=True)}

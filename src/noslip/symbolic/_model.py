@@ -23,7 +23,7 @@ from noslip.symbolic._tidy import inverse, tidy
 
 
 @dataclass(frozen=True)
-class Model:
+class SymbolicModel:
     """Lagrangian, constraints phi = 0 and applied force in the plain symbols of `symbols`."""
 
     symbols: Symbols

@@ -16,7 +16,7 @@ from noslip.symbolic._exact import Undecided
 from noslip.symbolic._generate import generate
 from noslip.symbolic._integrability import Integrability
 from noslip.symbolic._latex import Writer
-from noslip.symbolic._model import Model
+from noslip.symbolic._model import SymbolicModel
 from noslip.symbolic._reduction import SymbolicReduction
 from noslip.symbolic._symbols import TIME, Symbols, make_symbols, sequence
 from noslip.system import System
@@ -76,7 +76,7 @@ def system(
 class SymbolicSystem(System):
     """A `System` that also knows its equations in symbols. Made by `noslip.symbolic.system`."""
 
-    model: Model = field(kw_only=True, repr=False)
+    model: SymbolicModel = field(kw_only=True, repr=False)
 
     # ---- in the user's symbols --------------------------------------------------------------------
     @property
@@ -175,7 +175,7 @@ class SymbolicSystem(System):
             raise ValueError(f"{what} is about constraints, but this system has none")
 
 
-def _disguise(model: Model) -> str:
+def _disguise(model: SymbolicModel) -> str:
     """A sentence about hidden holonomic constraints; empty if there are none or nobody knows."""
     if model.kind == "nonlinear" or not model.phi:
         return ""
@@ -201,10 +201,10 @@ def _constraint(symbols: Symbols, given: Any) -> sp.Expr:
     return phi
 
 
-def _read(symbols: Symbols, lagrangian: Any, constraints: Any, force: Any) -> Model:
+def _read(symbols: Symbols, lagrangian: Any, constraints: Any, force: Any) -> SymbolicModel:
     """The checked model of the user's expressions."""
     forces = None if force is None else sequence("force", force, len(symbols.q))
-    model = Model(
+    model = SymbolicModel(
         symbols,
         symbols.read("lagrangian", lagrangian, time=True),
         tuple(_constraint(symbols, c) for c in sequence("nonholonomic_constraints", constraints)),
@@ -221,13 +221,13 @@ def _function(label: str, expressions: Any, shape: tuple[int, ...], arguments: s
     return Timed(generate(label, expressions, shape, arguments + "t", symbols))
 
 
-def _force_function(model: Model) -> dict[str, Any]:
+def _force_function(model: SymbolicModel) -> dict[str, Any]:
     if model.force is None:
         return {}
     return {"force": generate("force", model.force, (len(model.force),), "qvt", model.symbols)}
 
 
-def _constraint_functions(model: Model) -> dict[str, Any]:
+def _constraint_functions(model: SymbolicModel) -> dict[str, Any]:
     s, m, n = model.symbols, len(model.phi), len(model.symbols.q)
     if not m:
         return {}
@@ -251,7 +251,7 @@ def _integrals(symbols: Symbols, given: Mapping[str, sp.Expr] | None) -> dict[st
     return integrals
 
 
-def _frame(model: Model, given: Any) -> Any:
+def _frame(model: SymbolicModel, given: Any) -> Any:
     s, m, n = model.symbols, len(model.phi), len(model.symbols.q)
     if not isinstance(given, sp.MatrixBase):
         raise TypeError(
