@@ -66,6 +66,7 @@ class Page {
     this.worker.onmessage = (event: MessageEvent<Told>) => this.hear(event.data);
     this.worker.onerror = (event) => this.say(`the worker failed: ${event.message}`);
     this.ask({ kind: "load", system, methods: content.methods });
+    void this.others(content.served?.waiting ?? []);
     this.motion();
   }
 
@@ -126,19 +127,38 @@ class Page {
     return chooser;
   }
 
-  private async fetched(name: string): Promise<void> {
+  /** Methods that were still to be compiled when the page came. */
+  private async others(names: string[]): Promise<void> {
+    const wanted = this.content.served && new URLSearchParams(location.hash.slice(1)).get("m")?.split(";");
+    const known = (): string[] => this.content.methods.map((x) => x.text);
+    const all = [...new Set([...names, ...(wanted ?? [])])].filter((name) => !known().includes(name));
+    for (const name of all) await this.fetched(name, !wanted || wanted.includes(name));
+    const chosen = known().filter((name) => wanted?.includes(name));
+    if (chosen.length && chosen.length < this.choice.methods.length) {
+      this.choice.methods = chosen;
+      this.methods();
+      this.change(null, false);
+    }
+  }
+
+  private async fetched(name: string, run = true): Promise<void> {
     this.say(`compiling ${name} ...`);
     const query = new URLSearchParams({ system: this.content.system.name, method: name });
     const answer = await fetch(`method?${query}`);
-    if (!answer.ok) return this.say(await answer.text());
+    if (!answer.ok) {
+      const reason = el("p", { className: "hint" }, await answer.text());
+      this.legend.after(reason);
+      return this.say("");
+    }
     const method = (await answer.json()) as MethodData;
     if (!this.content.methods.some((x) => x.text === method.text)) {
       this.content.methods.push(method);
       this.ask({ kind: "add", method });
     }
-    if (!this.choice.methods.includes(method.text)) this.choice.methods.push(method.text);
+    if (run && !this.choice.methods.includes(method.text)) this.choice.methods.push(method.text);
     this.methods();
-    this.change(null, false);
+    if (run) this.change(null, false);
+    else this.say("");
   }
 
   private colour(text: string): number {

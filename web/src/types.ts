@@ -79,7 +79,7 @@ export interface Content {
   system: SystemData;
   methods: MethodData[];
   refused: { name: string; reason: string }[];
-  served?: { catalogue: string[]; methods: string[] }; // by `noslip explore`
+  served?: { catalogue: string[]; methods: string[]; waiting: string[] }; // by `noslip explore`
 }
 
 /** What a run is made from, and what the link holds. */

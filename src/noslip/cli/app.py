@@ -16,6 +16,7 @@ from noslip.cli.animate import animate
 from noslip.cli.bench import bench
 from noslip.cli.cache import cache
 from noslip.cli.ensemble import run_ensemble
+from noslip.cli.explore import explore
 from noslip.cli.export import export
 from noslip.cli.integrators import list_integrators
 from noslip.cli.reduce import reduce
@@ -67,6 +68,7 @@ app.command("rerun")(rerun)
 app.command("report")(report)
 app.command("animate")(animate)
 app.command("export")(export)
+app.command("explore")(explore)
 app.command("verify")(verify)
 app.command("ensemble")(run_ensemble)
 app.command("reduce")(reduce)
