@@ -36,6 +36,8 @@ export class Panel {
   private readonly place = el("div", { className: "plot" });
   private readonly line = el("div", { className: "now", "aria-hidden": "true" });
   private shown: Shown[] = [];
+  private drawn = ""; // what the plot is of; new numbers of the same go into it
+  private most = 1;
 
   constructor(
     private readonly content: Content,
@@ -59,8 +61,13 @@ export class Panel {
 
   draw(shown: Shown[]): void {
     this.shown = shown;
-    this.plot?.destroy();
-    this.plot = null;
+    const { ink, grid } = inks();
+    const drawn = [this.key, ink, ...shown.map((x) => x.method.text)].join("\n");
+    if (drawn !== this.drawn || !shown.length) {
+      this.plot?.destroy();
+      this.plot = null;
+      this.drawn = drawn;
+    }
     if (!shown.length) return;
     const quantity = quantities(this.content).find((x) => x.key === this.key);
     const errors = quantity?.errors ?? false;
@@ -71,15 +78,15 @@ export class Panel {
       return [t.subarray(0, y.length), Array.from(y, (x) => (Number.isFinite(x) ? x : null))];
     });
     const data = tables.length > 1 ? uPlot.join(tables) : tables[0];
-    const { ink, grid } = inks();
+    this.most = Math.max(...tables.map((x) => (x[1] as (number | null)[]).reduce<number>((most, y) => Math.max(most, y ?? 0), 0)));
+    if (this.plot) return this.plot.setData(data);
     const axis = { stroke: ink, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1 }, font: "11px system-ui, sans-serif" };
-    const most = Math.max(...tables.flatMap((x) => Array.from(x[1] as (number | null)[], (y) => y ?? 0)));
     this.plot = new uPlot(
       {
         ...this.size(),
         legend: { show: false },
         cursor: { points: { size: 5 }, drag: { x: true, y: false } },
-        scales: { x: { time: false }, y: errors ? { distr: 3, range: [FLOOR / 2, Math.max(1e-12, 3 * most)] } : {} },
+        scales: { x: { time: false }, y: errors ? { distr: 3, range: () => [FLOOR / 2, Math.max(1e-12, 3 * this.most)] } : {} },
         axes: [
           { ...axis, size: 30 },
           { ...axis, size: 62, ...(errors ? { splits: decades } : {}), values: (_, splits) => splits.map((x) => (x === null ? "" : briefly(x))) },
