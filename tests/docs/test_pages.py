@@ -33,6 +33,7 @@ LONG = {
     "how_to/build_from_bodies.md",
     "how_to/choose_an_integrator.md",
     "how_to/draw_a_run.md",
+    "how_to/make_a_live_page.md",
     "how_to/time_and_inputs.md",
     "mathematics/relatives.md",
     "mathematics/cfhm.md",

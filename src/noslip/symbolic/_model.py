@@ -36,7 +36,7 @@ class SymbolicModel:
     stated: tuple[sp.Expr, ...] | None = None  # what is written in the place of phi = 0
 
     @cached_property
-    def whole(self) -> Model:
+    def whole(self) -> SymbolicModel:
         """With dg/dt and u . du among the constraints, and with inertia along each u."""
         if not (self.g or self.turned):
             return self
@@ -46,7 +46,7 @@ class SymbolicModel:
         units = [sp.Add(*(q[k] ** 2 for k in block)) - 1 for block in self.turned]
         inertia = sp.Add(*(x**2 for x in lengths)) / 2
         stated = (*self.phi, *self.g, *units)
-        return Model(
+        return SymbolicModel(
             self.symbols, self.lagrangian + inertia, (*self.phi, *rates, *lengths), self.force, stated=stated
         )
 
