@@ -5,9 +5,13 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
+
+from docutils import nodes
+from sphinx.transforms.post_transforms import SphinxPostTransform
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE / "_site"), str(HERE.parent / "src")]
@@ -41,6 +45,7 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
+python_maximum_signature_line_length = 88
 nitpicky = True
 nitpick_ignore_regex = [("py:.*", ".*")]  # types of other packages have no pages here
 
@@ -72,5 +77,33 @@ def _typeset(app: Any, what: str, name: str, value: Any, options: Any, lines: li
     lines[:] = typeset("\n".join(lines).strip(), RST).splitlines()
 
 
+def _signature(
+    app: Any, what: str, name: str, value: Any, options: Any, signature: str, returned: str
+) -> Any:
+    """A default that a factory makes is not Python, and would keep Sphinx from reading the rest."""
+    return (signature.replace("<factory>", "..."), returned) if "<factory>" in (signature or "") else None
+
+
+class NumbersStayWhole(SphinxPostTransform):
+    """Short cells of numbers get a class of their own, by which they are not broken and stand in columns."""
+
+    default_priority = 900
+
+    def run(self) -> None:
+        for entry in self.document.findall(nodes.entry):
+            if re.fullmatch(r"[-+\d.e× /✓]+", entry.astext()):
+                entry["classes"].append("number")
+
+
+def _simulations(app: Any, config: Any) -> None:
+    """The pages that `noslip export` wrote beside the sources go into the site as they are."""
+    folder = Path(app.srcdir).parent / "simulations"
+    if folder.is_dir():
+        config.html_extra_path = [str(folder)]
+
+
 def setup(app: Any) -> None:
+    app.connect("config-inited", _simulations)
+    app.connect("autodoc-process-signature", _signature)
+    app.add_post_transform(NumbersStayWhole)
     app.connect("autodoc-process-docstring", _typeset)

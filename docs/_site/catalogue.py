@@ -8,15 +8,16 @@ from types import ModuleType
 from typing import Any
 
 import methods
-from noslip import integrators
+from noslip import integrators, systems
 from noslip.references import WORKS, cited
 from noslip.symbolic import Formulas, formulas
 from prose import docstring, sentence
 
 
 def words(name: str) -> str:
-    """The name of a system for people; what its module says before the first colon, where that is a name."""
-    return name.replace("_", " ").capitalize().replace("Fbo", "FBO")
+    """The name of a system for people: what its module says before the first colon, where that is short."""
+    first, colon, _ = (inspect.getdoc(systems.find(name)) or "").partition("\n")[0].partition(":")
+    return first if colon and len(first) <= 50 else name.replace("_", " ").capitalize().replace("Fbo", "FBO")
 
 
 def number(value: Any) -> str:

@@ -136,6 +136,7 @@ class Reader:
         """With its tildes, primes, stars, indices and powers; indices before powers, as TeX wants them."""
         tex = rf"\text{{{node.tex}}}" if node.kind == "word" else node.tex
         below = above = ""
+        plain = tex
         while self.peek()[1] in ("~", "'", "*", "_", "^") and self.peek()[0] == "mark":
             mark = self.take()[1]
             if mark == "~":
@@ -152,7 +153,7 @@ class Reader:
                     below += ("," if below else "") + index
             else:
                 above += self.script()
-        if not (below or above) and r"\tilde" not in tex and r"\dot" not in tex:
+        if not (below or above) and tex == plain:
             return node
         kind = "big" if node.kind == "big" else "term"
         if node.kind == "function":

@@ -12,6 +12,7 @@ from prose import typeset
 
 ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "docs" / "examples"
+IMAGES = ROOT / "docs" / "images"
 
 
 class Card(NamedTuple):
@@ -33,14 +34,15 @@ def cards() -> Iterator[Card]:
             yield _card(page)
         else:
             first = ast.get_docstring(ast.parse(source)) or ""
-            yield Card(_title(name), f"{name}.md", "", " ".join(first.partition("\n\n")[0].split()))
+            own = f"../images/{name}.png" if (IMAGES / f"{name}.png").is_file() else ""
+            yield Card(_title(name), f"{name}.md", own, " ".join(first.partition("\n\n")[0].split()))
 
 
 def _card(page: Path) -> Card:
     text = page.read_text()
     title = re.search(r"^# (.*)$", text, re.MULTILINE)
     picture = re.search(r"!\[[^\]]*\]\(([^)]*)\)", text)
-    words = re.search(r"^# .*\n\n(.*?)(?<!\s\w)\.(?=\s|$)", text, re.DOTALL)
+    words = re.search(r"^# [^\n]*\n\n(.*?)(?<!\s\w)\.(?=\s|$)", text, re.DOTALL)
     assert title
     assert words
     plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", words[1])

@@ -46,7 +46,8 @@ def families() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {paper: [] for paper in references.PAPERS}
     for name, cls in integrators.discover().items():
         own = [key for key in references.keys(cls.reference) if key in references.PAPERS]
-        family = own[0] if own and cls.reference.startswith(own[0]) else "Relatives"
+        first = own[0] if own and cls.reference.startswith(own[0]) else ""
+        family = first if first and not cls.exact else "Relatives"
         found.setdefault(family, []).append(name)
     return {family: names for family, names in found.items() if names}
 
@@ -75,7 +76,8 @@ def meaning(cls: type[Integrator], name: str) -> str:
     for owner in cls.__mro__:
         if name in vars(owner).get("__annotations__", {}):
             notes = ModuleAnalyzer.for_module(owner.__module__).find_attr_docs()
-            return " ".join(notes.get((owner.__qualname__, name), []))
+            found = " ".join(notes.get((owner.__qualname__, name), [])).strip()
+            return found[:1].upper() + found[1:]
     return ""
 
 

@@ -19,7 +19,7 @@ NUMBERED = re.compile(
     r"\(\d+(\.\d+)*[a-z]?\)(-\(\d+(\.\d+)*[a-z]?\))?"
 )  # (14), (8)-(9), (3.1): an equation's number
 LETTERS = re.compile(r"[A-Za-z]+\d*(?:d?dot\b)?")
-CALLED = re.compile(r"[a-z]{2,}(?=\()")  # the name of a function
+NOT_SYMBOLS = re.compile(r"[a-z]{2,}(?=\()|_[a-z]{2,}")  # the name of a function, an index that is a word
 PLAIN = ("z-x-z", "x-z", "I-DLA")  # names that look like formulas
 
 
@@ -148,13 +148,20 @@ def _mathematical(word: str, words: list[str], k: int) -> bool:
         return word == "sum" and k + 2 < len(words) and bool(symbol(words[k + 2].partition("_")[0]))
     if not bare or bare in PLAIN or NUMBERED.fullmatch(word.strip(",.;:")):
         return word in ("(", ")")
-    if bare in ("a", "A"):  # the article, unless an operator is beside it
-        return _beside(words, k, r"[-=+*/<>]|->")
+    if bare in ("a", "A"):  # the article, unless it stands among symbols
+        before, after = (_is_symbol(words, j) for j in (k - 2, k + 2))
+        ends = word.endswith(")") or words[k + 4 : k + 5] == ["="]
+        return _beside(words, k, r"[-=+*/<>]|->") or (before and (after or ends)) or (after and ends)
     if re.search(r"[^\w\s()\[\]{}^~'*/=+\-.,;:|<>]", word):
         return False
     return all(
-        symbol(x) or x in FUNCTIONS or is_differential(x) for x in LETTERS.findall(CALLED.sub("", word))
+        symbol(x) or x in FUNCTIONS or is_differential(x) for x in LETTERS.findall(NOT_SYMBOLS.sub("", word))
     )
+
+
+def _is_symbol(words: list[str], k: int) -> bool:
+    word = words[k].strip("(),-+") if 0 <= k < len(words) else ""
+    return bool(symbol(re.split(r"[\^_']", word)[0])) and word not in ("a", "A")
 
 
 def _beside(words: list[str], k: int, pattern: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+from collections.abc import Iterable
 from functools import cache
 from types import ModuleType
 
@@ -51,5 +52,14 @@ def directives(name: str) -> list[tuple[str, str]]:
     ]
 
 
-def rows() -> list[tuple[str, str]]:
-    return [(f"[`{name}`]({name}.md)", first_line(importlib.import_module(name))) for name in modules()]
+def rooms() -> dict[str, list[str]]:
+    """The modules at the top of the house, each with those inside it."""
+    found: dict[str, list[str]] = {}
+    for name in modules():
+        room = ".".join(name.split(".")[:2])
+        found.setdefault(room, []).extend([name] if name != room else [])
+    return found
+
+
+def rows(names: Iterable[str]) -> list[tuple[str, str]]:
+    return [(f"[`{name}`]({name}.md)", first_line(importlib.import_module(name))) for name in names]

@@ -16,6 +16,7 @@ import jinja2
 
 import catalogue
 import gallery
+import live
 import methods
 import papers
 import prose
@@ -47,6 +48,7 @@ TEMPLATES.globals |= {
     "anchor": papers.anchor,
     "first_line": prose.first_line,
     "full": papers.full,
+    "live": live.AVAILABLE,
     "module": importlib.import_module,
     "sentence": prose.sentence,
     "table": table,
@@ -93,9 +95,12 @@ def pages() -> Iterator[tuple[str, str]]:
     yield "examples/index.md", made("gallery.md", cards=list(gallery.cards()))
     for name, context in gallery.pages():
         yield f"examples/{name}.md", made("script.md", **context)
-    yield "reference/index.md", made("reference.md", modules=reference.modules(), rows=reference.rows())
-    for name in reference.modules():
-        yield f"reference/{name}.md", made("module.md", name=name, members=reference.directives(name))
+    rooms = reference.rooms()
+    yield "reference/index.md", made("reference.md", modules=rooms, rows=reference.rows(rooms))
+    for name in sorted({*rooms, *reference.modules()}):
+        inner = rooms.get(name, [])
+        context = {"members": reference.directives(name), "inner": inner, "rows": reference.rows(inner)}
+        yield f"reference/{name}.md", made("module.md", name=name, **context)
     yield "references.md", made("references.md", works=references.WORKS)
     for name in ("CHANGELOG", "CONTRIBUTING"):
         yield f"{name.lower()}.md", from_root(f"{name}.md")
@@ -107,6 +112,7 @@ def from_root(name: str) -> str:
 
 
 def stage(folder: Path) -> None:
+    live.export(folder.parent / "simulations", systems.discover())
     texts = dict(pages())
     keep = {folder / path for path in texts}
     for path, text in texts.items():

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import html
+import importlib.util
 import json
 import re
 import shutil
@@ -86,7 +87,9 @@ def site(request: pytest.FixtureRequest) -> Path:
 @cache
 def pages(site: Path) -> dict[Path, Page]:
     return {
-        path: Page(path.read_text()) for path in sorted(site.rglob("*.html")) if "_static" not in path.parts
+        path: Page(path.read_text())
+        for path in sorted(site.rglob("*.html"))
+        if path.relative_to(site).parts[0] not in ("_static", "live")
     }
 
 
@@ -230,6 +233,13 @@ def test_every_method_system_and_study_has_a_page(site: Path) -> None:
     ):
         for name in names:
             assert (site / folder / f"{name}.html").is_file(), name
+
+
+def test_every_system_runs_live_where_it_can_be_exported(site: Path) -> None:
+    exported = importlib.util.find_spec("noslip.cli.export") is not None
+    for name in systems.discover():
+        framed = [t for tag, _, t in pages(site)[site / "systems" / f"{name}.html"].links if tag == "iframe"]
+        assert framed == ([f"../live/{name}.html"] if exported else [])
 
 
 def test_every_public_module_has_a_page(site: Path) -> None:
