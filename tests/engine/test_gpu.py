@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from catalogue import sampled
+from catalogue_by_size import sampled
 from noslip import Event, Observable, ensemble, integrators, systems
 from noslip.engine.backends import cuda
 from noslip.integrators.discrete_gradient import DiscreteGradient

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from catalogue import sampled
+from catalogue_by_size import sampled
 from noslip import SolveFailed, System, integrators, simulate, systems
 from noslip.engine import kept
 from noslip.engine.backends import native

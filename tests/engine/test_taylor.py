@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from catalogue import sampled
+from catalogue_by_size import sampled
 from noslip import System, simulate, systems
 from noslip.engine.backends.expressions import NotExpressible
 from noslip.integrators.reference_flow import ReferenceFlow

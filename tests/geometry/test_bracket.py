@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from catalogue import LARGE
+from catalogue_by_size import LARGE
 from noslip import System, systems
 from noslip.geometry.bracket import Bracket, structure_functions
 from noslip.geometry.frames import FRAMES, Frame

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from catalogue import LARGE, sampled
+from catalogue_by_size import LARGE, sampled
 from noslip import systems
 from noslip.geometry import frames
 from noslip.geometry.frames import FRAMES, Frame

@@ -7,7 +7,7 @@ tests/systems holds to what is promised.
 
 import pytest
 
-from catalogue import LARGE
+from catalogue_by_size import LARGE
 from noslip import integrators, simulate, systems
 from noslip.analysis import constraint_error, holonomic_error
 from noslip.integrators.lagrange_dalembert_chaplygin import LagrangeDAlembertChaplygin

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from catalogue import LARGE
+from catalogue_by_size import LARGE
 from noslip import System, simulate, systems
 from noslip.analysis import energy_error, first_integral_errors, measured_order
 from noslip.geometry import frames

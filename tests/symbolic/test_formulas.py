@@ -6,7 +6,7 @@ import pytest
 import sympy as sp
 from numpy.testing import assert_allclose
 
-from catalogue import by_size
+from catalogue_by_size import by_size
 from noslip import System, systems
 from noslip.symbolic import formulas
 from noslip.testing.systems import perturbed

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from catalogue import LARGE
+from catalogue_by_size import LARGE
 from noslip.systems import discover
 from noslip.testing.systems import check_system
 
