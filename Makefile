@@ -3,6 +3,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/installed
 
+# the sources, in build/pages, and the site; a warning is an error
+SITE = $(BIN)/python docs/_site/stage.py build/pages && \
+    $(BIN)/sphinx-build -q -W --keep-going -j 2 -c docs -d build/doctrees build/pages build/site
+
 .PHONY: demo test test-slow test-all wheel-test check docs format clean
 
 demo: $(STAMP)
@@ -27,18 +31,19 @@ check: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/mkdocs build --quiet --clean
+	$(SITE)
+	$(BIN)/python -m pytest -q tests/docs/test_site.py --site build/site
 
 docs: $(STAMP)
-	$(BIN)/mkdocs build --quiet --clean
-	@echo "open site/index.html"
+	$(SITE)
+	@echo "open build/site/index.html"
 
 format: $(STAMP)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache demo-output site
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache build demo-output
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv

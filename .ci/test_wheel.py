@@ -16,7 +16,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
-OPTIONAL = ("matplotlib", "zarr", "heyoka", "distributed", "pytest", "mypy", "mkdocs", "diffrax", "pydy")
+OPTIONAL = ("matplotlib", "zarr", "heyoka", "distributed", "pytest", "mypy", "sphinx", "diffrax", "pydy")
 BENCH = {"__init__", "checkout", "energy", "engine", "ensembles", "machine", "programs"}
 ENVIRONMENT = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")}
 

@@ -89,6 +89,17 @@ def measure_size(markdown: Markdown = False, json_file: JsonFile = None) -> None
         report(result, size.markdown(result), json_file)
 
 
+@app.command("wasm")
+def measure_wasm(markdown: Markdown = False, json_file: JsonFile = None) -> None:
+    """WebAssembly against native code: sizes, compile times and speed in node."""
+    with one_sentence():
+        check_json(json_file)
+        from benchmarks import wasm
+
+        result = wasm.measure(shown(markdown))
+        report(result, wasm.markdown(result), json_file)
+
+
 @app.command("gpu")
 def measure_gpu(
     folder: Annotated[

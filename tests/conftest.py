@@ -1,5 +1,6 @@
 """Systems that many tests use, written here so that the tests do not lean on the catalogue."""
 
+import gc
 import os
 from importlib.metadata import version
 
@@ -25,6 +26,8 @@ import jax.numpy as jnp
 from noslip import System
 from noslip.engine.backends import native
 
+# tracing makes many objects that live on: looking at them again and again took a tenth of the time
+gc.set_threshold(200_000, 50, 50)
 native.OPTIMIZE = 0  # the bits are the same, which the tests of the engine see at the users' level
 
 
@@ -32,6 +35,7 @@ def pytest_addoption(parser):
     parser.addoption(
         "--xla", action="store_true", help="let backend 'auto' be XLA; tests marked native are skipped"
     )
+    parser.addoption("--site", help="the folder of the built documentation, for the tests of it")
 
 
 def pytest_configure(config):

@@ -10,7 +10,7 @@ from noslip.integrators import find as find_integrator
 from noslip.integrators.discrete_lagrange_dalembert import DiscreteLagrangeDAlembert
 from noslip.integrators.runge_kutta4 import RungeKutta4
 from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic
-from noslip.run import arguments
+from noslip.run import sure
 from noslip.systems import find as find_system
 from noslip.systems import quartic
 
@@ -151,12 +151,12 @@ def test_the_quick_look_at_a_matrix_never_takes_a_singular_one(n):
         Q = np.linalg.qr(rng.normal(size=(n, n)))[0]
         values = 10.0 ** rng.uniform(-3, 3) * np.array([1.0] * (n - 1) + [10.0**-exponent])
         matrix = (Q * rng.choice([1.0, -1.0], n, p=[0.9, 0.1]) * values) @ Q.T
-        if arguments._surely_regular(matrix.ravel().tolist(), n):
+        if sure._surely_regular(matrix.ravel().tolist(), n):
             taken += 1
             eigenvalues = np.linalg.eigvalsh(matrix)
             assert eigenvalues[0] > 1e-11 * eigenvalues[-1]
     assert taken > 50
-    assert not arguments._surely_regular([np.nan] * n**2, n)
+    assert not sure._surely_regular([np.nan] * n**2, n)
 
 
 def test_a_constraint_that_is_nan_in_its_second_component_is_refused():

@@ -192,3 +192,38 @@ def test_a_switched_constraint_gives_the_velocity_the_shortest_jump():
 def test_energy_methods_refuse_inputs_that_move_the_lagrangian_within_a_step():
     with pytest.raises(ValueError, match="stay the same during a step, but these contain t, or inputs"):
         steered(DiscreteGradient(), "linear", "linear", 4)
+
+
+# ---- promises ---------------------------------------------------------------------------------------------
+PROMISING = [
+    variant
+    for cls in integrators.discover().values()
+    for variant in cls.variants()
+    if variant.applies_to(driven.ROBOT) is None and not variant.own_time
+]
+
+
+def _named(word):
+    return [v for v in PROMISING if word in v.preserves]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("method", [v for v in _named("energy") if not v.exact], ids=str)
+def test_the_energy_changes_by_the_torques_times_the_turns_of_their_wheels(method):
+    """Torques that are held over steps do exactly this work, whatever the path within a step."""
+    rng = np.random.default_rng(3)
+    torques = {"left": rng.normal(size=50), "right": 2 * rng.normal(size=50)}
+    run = simulate(driven.ROBOT, method, driven.Q0, driven.V0, step_size=0.05, steps=50, inputs=torques)
+    turns = np.diff(run.q[:, 3:], axis=0)
+    work = np.cumsum(np.sum(turns * np.stack([torques["left"], torques["right"]], axis=1), axis=1))
+    assert np.max(np.abs(work)) > 0.5
+    np.testing.assert_allclose(run.energy[1:] - run.energy[0], work, rtol=0, atol=1e-13)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("method", _named("constraint"), ids=str)
+def test_the_constraint_is_kept_under_torques_that_switch(method):
+    rng = np.random.default_rng(4)
+    torques = {"left": rng.normal(size=30), "right": 2 * rng.normal(size=30)}
+    run = simulate(driven.ROBOT, method, driven.Q0, driven.V0, step_size=0.05, steps=30, inputs=torques)
+    assert np.max(np.abs(run.constraint_residual)) < 1e-13

@@ -33,7 +33,7 @@ from noslip.run.runner import TrajectoryRunner
 from noslip.run.step import Row
 from noslip.simulate import as_trajectory, simulate
 from noslip.system import System
-from noslip.system.inputs import Drive, Held
+from noslip.system.inputs import Held
 from noslip.system.time import visible
 from noslip.trajectory import Origin, Trajectory
 
@@ -160,7 +160,7 @@ class Prepared:
         """One run from (q0, v0). `inputs` are as those of `simulate`; one with functions of t is a call of
         it."""
         quick = self._quick.get(_names(inputs))
-        plain = type(q0) is type(v0) is np.ndarray and parameters is inputs is None  # told at once
+        plain = type(q0) is type(v0) is np.ndarray and parameters is None and _are_arrays(inputs)
         if quick is not None and (plain or not is_traced(q0, v0, parameters, inputs)):
             q, v = self._states(q0, v0)
             if (run := self._quickly(quick, q, v, parameters, inputs)) is not None:
@@ -182,19 +182,28 @@ class Prepared:
         if parameters is None and not inputs:
             words, given = quick.run(q, v), None
         else:
-            given, drive = self._driving(inputs)
-            table = None if drive is None else np.stack(jax.tree.leaves(drive), axis=-1)[None, :, :, None]
+            given, table = self._driving(inputs)
             fixed = quick.with_parameters(parameters, None if table is None else table[0, 0, :, 0])
             words = quick.run(q, v, fixed, table)
             parameters = None if parameters is None else dict(parameters)
         return None if words is None else _Unread(_Source(self, quick, words, parameters, given))
 
-    def _driving(self, inputs: Mapping[str, Any] | None) -> tuple[dict[str, np.ndarray] | None, Drive]:
-        """Copies of the inputs, and the table that steps read."""
+    def _driving(
+        self, inputs: Mapping[str, Any] | None
+    ) -> tuple[dict[str, np.ndarray] | None, np.ndarray | None]:
+        """Copies of the inputs, and the table that steps read, [step][slot] of one group and lane."""
         if not inputs:
             return None, None
-        columns = {name: np.array(self._column(name, x)) for name, x in inputs.items()}
-        return columns, table_of(columns, self.inputs_between, self.steps, self.t0, self.step_size)
+        columns = {name: self._column(name, inputs[name]) for name in sorted(inputs)}
+        if self.inputs_between == "hold":
+            table = np.empty((1, self.steps, len(columns), 1))
+            slots = dict(zip(columns, table[0, :, :, 0].T, strict=True))
+            for name, x in columns.items():
+                slots[name][:] = x
+            return slots, table
+        columns = {name: columns[name].copy() for name in inputs}
+        drive = table_of(columns, self.inputs_between, self.steps, self.t0, self.step_size)
+        return columns, np.stack(jax.tree.leaves(drive), axis=-1)[None, :, :, None]
 
     def _column(self, name: str, x: Any) -> Any:
         count = self.steps + (self.inputs_between == "linear")
@@ -279,11 +288,12 @@ class Prepared:
             inputs: Mapping[str, Any] | None = None,
         ) -> tuple[float, Gradient]:
             q, v = self._states(q0, v0)
-            columns, drive = self._driving(inputs)
+            columns, table = self._driving(inputs)
             system = self.system if parameters is None else self.system.with_parameters(parameters)
             with on_cpu():
-                if not self._admits(q, v, parameters, columns, drive):
-                    here = system.driven(of_step(drive, 0))
+                if not self._admits(q, v, parameters, columns, table):
+                    how = (self.inputs_between, self.steps, self.t0, self.step_size)
+                    here = given_inputs(system, columns, *how).system
                     check_run(here, self.integrator, q, v, self.t0, self.step_size, "auto")
                     self._prepare_quick(columns)
                 (number, status), found = compiled(q, v, visible(system.parameters), columns or {})
@@ -294,18 +304,28 @@ class Prepared:
         return call
 
     def _admits(
-        self, q: np.ndarray, v: np.ndarray, parameters: Mapping[str, Any] | None, inputs: Any, drive: Drive
+        self,
+        q: np.ndarray,
+        v: np.ndarray,
+        parameters: Mapping[str, Any] | None,
+        inputs: Mapping[str, Any] | None,
+        table: np.ndarray | None,
     ) -> bool:
         """Whether a run from there can begin without any doubt."""
         quick = self._quick.get(_names(inputs))
         if quick is None:
             return False
-        first = None if drive is None else np.array(jax.tree.leaves(of_step(drive, 0)))
+        first = None if table is None else table[0, 0, :, 0]
         return quick.admits(q, v, quick.with_parameters(parameters, first), first)
 
 
 def _names(inputs: Mapping[str, Any] | None) -> tuple[str, ...]:
     return tuple(sorted(inputs)) if inputs else ()
+
+
+def _are_arrays(inputs: Mapping[str, Any] | None) -> bool:
+    """Whether none of them is traced, told at once."""
+    return inputs is None or (type(inputs) is dict and all(type(x) is np.ndarray for x in inputs.values()))
 
 
 class Stepper:

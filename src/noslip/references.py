@@ -82,6 +82,11 @@ WORKS: Mapping[str, Work] = {
         "On the theory of the motion of nonholonomic systems. The reducing-multiplier theorem",
         "Matematicheskii Sbornik", "28; in English in Regular and Chaotic Dynamics 13 (2008), 369-376", 1911,
     ),
+    "Chaplygin 1903": Work(
+        ("Chaplygin, S. A.",),
+        "On a ball's rolling on a horizontal plane",
+        "Matematicheskii Sbornik", "24; in English in Regular and Chaotic Dynamics 7 (2002), 131-148", 1903,
+    ),
     "Cohen, Hairer 2011": Work(
         ("Cohen, David", "Hairer, Ernst"),
         "Linear energy-preserving integrators for Poisson systems",
@@ -144,6 +149,16 @@ WORKS: Mapping[str, Work] = {
         "equations",
         "Mathematics of Computation", "66 (219), 1089-1099", 1997, "10.1090/S0025-5718-97-00873-9",
     ),
+    "Kane, Levinson 1982": Work(
+        ("Kane, Thomas R.", "Levinson, David A."),
+        "Realistic mathematical modeling of the rattleback",
+        "International Journal of Non-Linear Mechanics", "17 (3), 175-186", 1982,
+    ),
+    "Krishnaprasad, Tsakiris 2001": Work(
+        ("Krishnaprasad, P. S.", "Tsakiris, Dimitris P."),
+        "Oscillations, SE(2)-snakes and motion control: a study of the roller racer",
+        "Dynamical Systems", "16 (4), 347-397", 2001,
+    ),
     "Kutta 1901": Work(
         ("Kutta, Wilhelm",),
         "Beitrag zur näherungsweisen Integration totaler Differentialgleichungen",
@@ -169,6 +184,11 @@ WORKS: Mapping[str, Work] = {
         ("Møller, Ole",),
         "Quasi double-precision in floating point addition",
         "BIT", "5, 37-50", 1965, "10.1007/BF01975722",
+    ),
+    "Neimark, Fufaev 1972": Work(
+        ("Neimark, Ju. I.", "Fufaev, N. A."),
+        "Dynamics of nonholonomic systems",
+        "Translations of Mathematical Monographs", "33, American Mathematical Society", 1972,
     ),
     "Norton et al. 2015": Work(
         ("Norton, Richard A.", "McLaren, David I.", "Quispel, G. R. W.", "Stern, Ari", "Zanna, Antonella"),

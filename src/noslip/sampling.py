@@ -12,6 +12,9 @@ ensemble must follow; these two are independent of the choice of a frame of D an
                        sqrt(det M) (energy - E(q, v_n))^(k/2 - 1), found by rejection, and v - v_n
                        uniform on the sphere in D_q that has the right kinetic energy
 
+Rotations are drawn uniformly from all of them, whatever the region has there, which must be a box; dq is then
+that measure, M its part along the turns, and k is one less for each. u has u0 >= 0, since -u is the same.
+
 Member i is drawn from the seed and i alone: `members=range(a, b)` are rows a to b of any larger sample, so
 that neither the number of workers nor the size of chunks changes a state.
 """
@@ -31,6 +34,7 @@ from jax import Array
 
 from noslip.engine.kept import jitted
 from noslip.errors import shown
+from noslip.rotations import frame
 from noslip.run.arguments import as_floats, whole
 from noslip.run.choose import on_cpu
 from noslip.system import System
@@ -107,7 +111,7 @@ def on_energy_shell(
     numbers, region, key = _checked(system, members, region, seed)
     if not np.isfinite(energy):
         raise ValueError(f"`energy` must be finite, but {shown(energy)} was provided")
-    free = system.n - system.m
+    free = _free(system)
     if free < 2:
         raise ValueError(f"an energy shell needs two free velocities or more, but this system has {free}")
     level = jnp.asarray(as_floats("energy", energy, (), False))
@@ -123,17 +127,47 @@ def _checked(
 ) -> tuple[np.ndarray, Any, Array]:
     if not isinstance(system, System):
         raise TypeError(f"`system` must be a System, but {shown(system)} was provided")
-    system.need_free_positions("sampling")
+    if system.k:
+        raise ValueError(
+            f"sampling needs free positions, but this system has {system.k} holonomic constraints"
+        )
     if system.kind == "nonlinear":
         raise ValueError("sampling needs linear or affine constraints, but these are nonlinear")
     if not isinstance(region, Region):
         raise TypeError(f"`region` must be a Box or a Ball, but {shown(region)} was provided")
+    if system.rotations and not isinstance(region, Box):
+        raise ValueError("the region of a system with rotations must be a Box, but a Ball was provided")
     numbers = members if isinstance(members, range) else range(whole("members", members, 1))
     if len(numbers) == 0 or numbers.step != 1 or numbers.start < 0:
         raise ValueError(
             f"`members` must be a number or a range from a >= 0 up, but {shown(members)} was provided"
         )
     return np.asarray(numbers), region.checked(system.n), jax.random.key(whole("seed", seed, 0))
+
+
+def _free(system: System) -> int:
+    """The dimensions of D_q."""
+    return system.n - system.m - len(system.rotations)
+
+
+def _drawn(system: System, region: Region, key: Array) -> Array:
+    """A position: in the region, with rotations from all."""
+    q = region.draw(key)
+    for k, block in enumerate(system.blocks if system.rotations else ()):
+        u = jax.random.normal(jax.random.fold_in(key, k + 1), (4,), float)
+        u = jnp.where(u[0] < 0, -u, u) / jnp.sqrt(jnp.dot(u, u))
+        q = q.at[jnp.array(block)].set(u)
+    return q
+
+
+def _turns(system: System, q: Array) -> Array:
+    """Orthonormal directions of all coordinates, but for the lengths of quaternions."""
+    directions, turned = [], {k for block in system.blocks for k in block} if system.rotations else set()
+    directions.append(jnp.eye(system.n)[:, [k for k in range(system.n) if k not in turned]])
+    for block in system.blocks if system.rotations else ():
+        rows = jnp.zeros((system.n, 3))
+        directions.append(rows.at[jnp.array(block)].set(2 * frame("body")(q[jnp.array(block)])))
+    return jnp.concatenate(directions, axis=1)
 
 
 def _filled(numbers: np.ndarray) -> np.ndarray:
@@ -173,7 +207,7 @@ def _normal_states(
 ) -> tuple[Array, Array]:
     def one(number: Array) -> tuple[Array, Array]:
         place, speed = jax.random.split(jax.random.fold_in(key, number))
-        q = region.draw(place)
+        q = _drawn(system, region, place)
         v = _shortest(system, q) + jnp.sqrt(temperature) * _normal(system, q, speed)
         return q, system.project_velocity(q, v)  # off by round-off before
 
@@ -182,9 +216,13 @@ def _normal_states(
 
 def _log_density(system: System, energy: Array, q: Array) -> Array:
     """Of q on the shell; -inf where the energy does not suffice."""
+    q, _ = system.shown(q, q)
     room = energy - system.energy(q, _shortest(system, q))
-    volume = jnp.sum(jnp.log(jnp.diagonal(jnp.linalg.cholesky(system.mass_matrix(q)))))
-    exponent = (system.n - system.m) / 2 - 1
+    M = system.mass_matrix(q)
+    if system.rotations:
+        M = _turns(system, q).T @ M @ _turns(system, q)
+    volume = jnp.sum(jnp.log(jnp.diagonal(jnp.linalg.cholesky(M))))
+    exponent = _free(system) / 2 - 1
     return jnp.where(room > 0, volume + exponent * jnp.log(jnp.where(room > 0, room, 1.0)), -jnp.inf)
 
 
@@ -193,7 +231,7 @@ _log_density_of_one = jitted(_log_density)
 
 @partial(jitted, static=("size",))
 def _pilot(system: System, region: Region, key: Array, energy: Array, size: int) -> tuple[Array, Array]:
-    q = jax.vmap(region.draw)(jax.random.split(key, size))
+    q = jax.vmap(lambda key: _drawn(system, region, key))(jax.random.split(key, size))
     return q, jax.vmap(lambda q: _log_density(system, energy, q))(q)
 
 
@@ -229,7 +267,7 @@ def _proposals(
 
     def one(number: Array, turn: Array) -> tuple[Array, Array]:
         place, _, luck = _keys(key, number, turn)
-        value = _log_density(system, energy, region.draw(place)) - bound
+        value = _log_density(system, energy, _drawn(system, region, place)) - bound
         return jnp.log(jax.random.uniform(luck, (), float)) < value, value
 
     return jax.vmap(one)(numbers, turns)
@@ -243,7 +281,7 @@ def _shell_states(
 
     def one(number: Array, turn: Array) -> tuple[Array, Array]:
         place, speed, _ = _keys(key, number, turn)
-        q = region.draw(place)
+        q = _drawn(system, region, place)
         shortest, y = _shortest(system, q), _normal(system, q, speed)
         square = jnp.dot(y, system.mass_matrix(q) @ y)
         room = energy - system.energy(q, shortest)

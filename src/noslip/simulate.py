@@ -18,7 +18,6 @@ from noslip.integrators.base import Integrator
 from noslip.numerics.tracing import has_tracers, is_traced
 from noslip.run.along import conserves_energy, up_to_a_broken_condition
 from noslip.run.arguments import (
-    SMALL,
     as_floats,
     check_manner,
     check_run,
@@ -40,6 +39,7 @@ from noslip.run.record import Report, RunInfo, run_info
 from noslip.run.runner import TrajectoryRunner
 from noslip.run.scan import scan
 from noslip.run.step import TURN, Row
+from noslip.run.sure import SMALL
 from noslip.system import System
 from noslip.system.conditions import parallel_along
 from noslip.system.inputs import Drive

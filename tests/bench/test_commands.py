@@ -17,7 +17,7 @@ from noslip.studies import cfhm_variance
 
 ROOT = Path(__file__).parents[2]
 INSTALLED = {"engine", "energy", "programs", "ensembles", "variance"}
-OF_CHECKOUT = {"calls", "whole-calls", "engine", "peers", "researcher", "size", "gpu", "page"}
+OF_CHECKOUT = {"calls", "whole-calls", "engine", "peers", "researcher", "size", "wasm", "gpu", "page"}
 
 
 def test_a_checkout_adds_its_commands() -> None:

@@ -23,6 +23,7 @@ from noslip.integrators.lobatto_spark import LobattoSpark
 from noslip.integrators.runge_kutta4 import RungeKutta4
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
 from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic
+from noslip.run.events import Event, checked
 from noslip.run.many_gpu import GpuMembers
 from noslip.run.many_native import NativeMembers
 from noslip.run.member import Member, MemberGroup, MemberInputs
@@ -101,6 +102,38 @@ def test_members_that_need_newton_or_fail_have_these_bits_too():
     assert_same_bits(kernels.row(), lanes.row())
     failed = int(np.sum(final.carry.interval.status != 0))
     assert max(needed) > failed, "some member must go on by Newton's method alone"
+
+
+def test_members_in_which_events_happen_have_these_bits_too():
+    """A particle that bounces at one wall and ends at another, members at different times or never."""
+    count = 40
+    watch = checked(
+        systems.find("nonholonomic_particle").system(),
+        {
+            "wall": Event(lambda q, v, p: q[1] - 0.55, reset=lambda q, v, p: (q, -0.8 * v)),
+            "end": Event(lambda q, v, p: q[0] + 0.6, direction=-1, terminal=True),
+        },
+    )
+    member, inputs = (
+        Member(SemiImplicitDLA(), WATCH, watch),
+        members_of("nonholonomic_particle", count, 0.1, 0.9),
+    )
+    kernels, lanes = GpuMembers(member, inputs, [HostDevice()]), NativeMembers(member, inputs, 1)
+    left = []
+    for stop in (3, 12, 40):
+        kernels.to(stop)
+        left.append(int(kernels.shares[0].count.get((1,))[0]))
+        lanes.to(stop)
+        assert_same_bits(kernels.row(), lanes.row())
+    final, other = kernels.final(), lanes.final()
+    ended = final.carry.watch.stopped >= 0  # a lane that has ended goes on beside the others and forgets why
+    for x in (final, other):
+        x.carry.watch.which[ended] = -1
+    assert_same_bits(final, other)
+    assert 0 < left[0] < kernels.shares[0].members, "the kernel of usual steps must run some members alone"
+    happened = final.sums["event_wall"]["count"]
+    assert set(np.minimum(happened, 2)) == {0, 1, 2}
+    assert 0 < np.sum(ended) < count
 
 
 def test_a_resumed_run_has_the_same_bits():

@@ -206,6 +206,9 @@ def test_a_called_block_is_written_once(everything_called):
     assert len(set(called)) == 2
     again = written.from_bytes(written.to_bytes(program))
     assert written.to_bytes(again) == written.to_bytes(program)
+    other = written.from_bytes(written.to_bytes(program))  # programs that were read share what they call
+    read = [{id(item.function) for item in walk(x.main) if isinstance(item, Called)} for x in (again, other)]
+    assert read[0] == read[1]
     outs, x = np.empty((2, 9)), np.array([0.3, 0.5, -0.2])
     for made, out in zip((program, again), outs, strict=True):
         native.map_function(made, 1)(np.zeros(1), x, out, 1)

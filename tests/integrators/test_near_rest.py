@@ -14,8 +14,10 @@ import pytest
 from multiprecision import Collocation, Gear, discrete_gradient_step, doubles, mp
 
 from noslip import System, simulate
+from noslip.analysis import reversibility_defect
 from noslip.integrators.discrete_gradient import DiscreteGradient
 from noslip.integrators.energy_collocation import EnergyCollocation
+from noslip.integrators.full_space_discrete_gradient import FullSpaceDiscreteGradient
 
 DIRECTION = np.array([0.7, -0.5, 0.6]), np.array([0.4, 0.8])  # of q, and of the quasi-velocities
 
@@ -90,3 +92,16 @@ def test_a_small_oscillation_keeps_its_amplitude_and_period():
     made = run(-1.0, DiscreteGradient(), [0.0, a, 0.0], np.zeros(3), 10_000, h)
     angle = 2 * np.arctan(h / 2)  # per step of the midpoint rule
     assert np.max(np.abs(made.q[:, 1] / a - np.cos(angle * np.arange(10_001)))) < 1e-9
+
+
+@pytest.mark.parametrize("method", [FullSpaceDiscreteGradient(), FullSpaceDiscreteGradient("mean_value")])
+def test_a_slow_body_that_leans_on_its_constraint_goes_the_same_way_back(method):
+    """The reaction balances a force that is large beside the motion: p is pushed and held in one step."""
+    leaning = System(
+        lambda q, v, p: 0.5 * (v @ v + 0.8 * v[0] * v[1] * jnp.cos(q[0])) - 9.0 - 5.0 * jnp.sinh(q[1]),
+        one_forms=lambda q, p: jnp.array([[jnp.sin(q[0]) / 3, 1.0]]),
+        coordinates=("x", "y"),
+    )
+    q, v = np.array([0.3, 0.1]), 0.04 * np.array([1.0, -np.sin(0.3) / 3])
+    for h in (0.004, 0.002, 0.001):
+        assert reversibility_defect(leaning, method, q, v, step_size=h, steps=20) < 2e-13

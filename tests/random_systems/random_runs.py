@@ -39,6 +39,7 @@ FLOOR = 1e-10  # errors below this, relative to the state, are round-off and the
 HELD = 1e-11  # a promise is kept up to this, relative to the terms it is about
 ROWS = 16  # of a run, at which multipliers are compared
 REACH = 1.6  # of T_END, since a method may make its own time
+PATIENCE = 40  # shapes that a method may refuse; then others of its parameters are drawn
 DRAWS = 12  # systems of one shape, which are compiled once
 
 
@@ -155,17 +156,18 @@ def _relative(rows: Any) -> float:
 
 
 def group(seed: int, number: int, all_sizes: bool = False) -> tuple[Integrator, Shape]:
-    """A method and a shape of system on which it says it can run; every 17 numbers have every method."""
+    """A method and a shape of system on which it says it can run; len(METHODS) numbers have every method."""
     rng = np.random.default_rng([seed, number])
     name = list(METHODS)[(5 * number + seed) % len(METHODS)]
-    method, largest = METHODS[name](rng), 8 if all_sizes else HEAVY.get(name, 8)
+    largest = 8 if all_sizes else HEAVY.get(name, 8)
     while True:
-        shape = random_shape(rng, largest)
-        if (
-            likely(name, shape)
-            and method.applies_to(as_system(shape, random_coefficients(rng, shape))) is None
-        ):
-            return method, shape
+        method = METHODS[name](rng)
+        for _ in range(PATIENCE):
+            shape = random_shape(rng, largest)
+            while not likely(name, shape):
+                shape = random_shape(rng, largest)
+            if method.applies_to(as_system(shape, random_coefficients(rng, shape))) is None:
+                return method, shape
 
 
 def draw(seed: int, number: int, one: int, method: Integrator, shape: Shape) -> Case:

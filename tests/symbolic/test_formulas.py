@@ -6,6 +6,7 @@ import pytest
 import sympy as sp
 from numpy.testing import assert_allclose
 
+from catalogue_by_size import by_size
 from noslip import System, systems
 from noslip.symbolic import formulas
 from noslip.testing.systems import perturbed
@@ -18,13 +19,16 @@ def numbers(found, system, q, v):
     return values | {sp.Symbol(name): float(x) for name, x in system.parameters.items()}
 
 
-@pytest.mark.parametrize("name", systems.discover())
+@pytest.mark.parametrize("name", by_size(systems.discover()))
 def test_the_formulas_of_every_system_have_the_values_of_its_functions(name):
     default = systems.find(name).system()
     system = default.with_parameters(perturbed(default.parameters))
     q, v = (np.asarray(x) for x in systems.find(name).typical_state())
     v = v + 0.1  # off the constraint, where phi is not zero
     found = formulas(system)
+    if system.rotations:  # written for unit quaternions, and too long once they are homogeneous
+        assert found is None
+        return
     assert found is not None
     values = numbers(found, system, q, v)
     wanted = float(system.lagrangian(q, v, system.parameters))
@@ -59,3 +63,17 @@ def test_what_has_no_formula_is_none():
         coordinates=("x", "y", "z"),
     )
     assert formulas(system) is None
+
+
+@pytest.mark.parametrize("name", ["gearbox", "turntable_ball", "snakeboard"])
+def test_first_integrals_are_shown_with_their_values(name):
+    default = systems.find(name).system()
+    system = default.with_parameters(perturbed(default.parameters))
+    q, v = (np.asarray(x) for x in systems.find(name).typical_state())
+    found = formulas(system)
+    assert list(found.first_integrals) == list(system.first_integrals)
+    values = numbers(found, system, q, v)
+    for integral, expression in found.first_integrals.items():
+        wanted = float(system.first_integrals[integral](q, v, system.parameters))
+        assert_allclose(float(expression.subs(values)), wanted, rtol=1e-12, atol=1e-14)
+    assert r"\dot" in found.first_integrals_latex()[integral]

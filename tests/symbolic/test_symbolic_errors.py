@@ -47,7 +47,7 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"lagrangian": sp.Matrix([L])}, "`lagrangian` must be a SymPy expression, but Matrix"),
     (
         {"nonholonomic_constraints": [x**2 + y**2 - 1]},
-        "holonomic as given and must be differentiated, 2*x(t)",
+        "it is holonomic and belongs into `holonomic_constraints`",
     ),
     ({"nonholonomic_constraints": [sp.true]}, "a constraint must relate velocities, but True was provided"),
     (

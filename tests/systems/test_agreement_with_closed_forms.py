@@ -10,7 +10,11 @@ from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
 from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic
 
 METHODS = [VelocityNonholonomic(), SemiImplicitDLA(), VelocityNonholonomic(0.0)]
-SOLVED = [name for name, module in systems.discover().items() if hasattr(module, "exact")]
+SOLVED = [
+    name
+    for name, module in systems.discover().items()
+    if hasattr(module, "exact") and not module.system().k  # whose multipliers no closed form here has
+]
 
 
 def errors(module, method, steps):

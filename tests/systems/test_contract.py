@@ -6,13 +6,15 @@ import jax
 import numpy as np
 import pytest
 
+from catalogue_by_size import LARGE
 from noslip.systems import discover
 from noslip.testing.systems import check_system
 
 MODULES = discover()
 every_system = pytest.mark.parametrize("module", MODULES.values(), ids=MODULES)
-# long, and held by default to equations of their own in test_driven_vehicles.py
-LONG = {"car_with_trailers", "differential_drive", "snakeboard"}
+# long, and held to equations of their own in test_driven_vehicles.py and test_by_dalembert.py
+LONG = {"car_with_trailers", "differential_drive", "snakeboard"} | LARGE
+SHORT = {"rattleback": 2.0}  # it rattles many times in a second
 
 
 @pytest.mark.parametrize(
@@ -23,7 +25,7 @@ LONG = {"car_with_trailers", "differential_drive", "snakeboard"}
     ],
 )
 def test_physics_of_the_system(module: ModuleType) -> None:
-    check_system(module)
+    check_system(module, t_end=SHORT.get(module.__name__.rpartition(".")[2], 20.0))
 
 
 @every_system
@@ -52,7 +54,7 @@ def test_the_typical_state_is_generic(module: ModuleType) -> None:
 
 
 def test_discovery_finds_the_whole_catalogue() -> None:
-    expected = {
+    expected = LARGE | {
         "appell_hamel",
         "car_with_trailers",
         "chaplygin_sleigh",

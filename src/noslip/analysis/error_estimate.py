@@ -50,7 +50,7 @@ def error_estimate(
         )  # fmt: skip
     except SolveFailed as failed:
         finer = failed.trajectory
-    difference = _largest_differences(run, finer, integrator.own_time and not info.save_at)
+    difference = _largest_differences(system, run, finer, integrator.own_time and not info.save_at)
     factor = 2.0**integrator.order
     return difference * factor / (factor - 1)
 
@@ -65,16 +65,20 @@ def _for_half_steps(values: Any, between: str, steps: int) -> np.ndarray:
     return np.append(finer, np.full(max(count - len(finer), 0), finer[-1]))[:count]
 
 
-def _largest_differences(run: Trajectory, finer: Trajectory, own_time: bool) -> np.ndarray:
+def _largest_differences(system: System, run: Trajectory, finer: Trajectory, own_time: bool) -> np.ndarray:
     """Of q at the rows of the run. Methods that make their own time are compared at the same times."""
+
+    def largest(q: np.ndarray, other: np.ndarray) -> np.ndarray:
+        return np.max(np.abs(np.asarray(system.alike(other, other, q)[0]) - q), axis=-1)
+
     found = np.full(len(run.t), np.nan)
     if own_time:
         inside = (run.t >= finer.t[0]) & (run.t <= finer.t[-1])
-        found[inside] = np.max(np.abs(finer.at(run.t[inside]).q - run.q[inside]), axis=1)
+        found[inside] = largest(run.q[inside], finer.at(run.t[inside]).q)
         return found
     whole = len(run.t) - bool(run.stopped_by)
     same = min(whole, len(finer.t) - bool(finer.stopped_by))
-    found[:same] = np.max(np.abs(finer.q[:same] - run.q[:same]), axis=1)
+    found[:same] = largest(run.q[:same], finer.q[:same])
     if run.stopped_by and run.stopped_by == finer.stopped_by:
-        found[-1] = np.max(np.abs(finer.q[-1] - run.q[-1]))
+        found[-1] = largest(run.q[-1], finer.q[-1])
     return found

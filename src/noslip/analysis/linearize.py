@@ -12,7 +12,9 @@ neither v_r nor w contains these. Then with x = (r, u), and inputs s,
     d(dx)/dt = A dx + B ds,      A = d(v_r, w) / d(r, u),      B = d(v_r, w) / ds
 
 by automatic differentiation. Holonomic constraints determine k of the coordinates by the others, which are
-then no states either. That the motion is steady and the cyclic coordinates are cyclic is checked.
+then no states either. A rotation has three small turns for coordinates and three rates for speeds in the
+place of its quaternion, see `small_turns`; a frame is not used there. That the motion is steady and cyclic
+coordinates are cyclic is checked.
 """
 
 from __future__ import annotations
@@ -27,8 +29,8 @@ import numpy as np
 from jax import Array
 from scipy.linalg import qr
 
+from noslip.analysis.small_turns import Cyclic, SmallTurns, chart_of
 from noslip.engine.backends.numpy_rows import evaluate_anyhow
-from noslip.errors import unknown_name
 from noslip.numerics.linear import solve, spd_solve
 from noslip.system import System
 from noslip.system.positions import placement
@@ -70,30 +72,36 @@ def linearize(
     *,
     t: float = 0.0,
     parameters: Any = None,
-    cyclic: Sequence[str] = (),
+    cyclic: Cyclic = (),
 ) -> Linearization:
-    """The linear equations about the steady motion through (q, v); coordinates in `cyclic` may move in it."""
+    """The linear equations about the steady motion through (q, v); coordinates in `cyclic` may move in it. Of
+    a rotation `cyclic` has the name, if all turns in space leave the equations as they are, or axes: ("u",
+    "space", "z") and ("u", "body", "y"), or three numbers for the letter."""
     system = (system if parameters is None else system.with_parameters(parameters)).at(float(t))
     q, v = np.asarray(q, float), np.asarray(v, float)
-    for name in cyclic:
-        if name not in system.coordinates:
-            raise ValueError(unknown_name("coordinate in `cyclic`", name, system.coordinates))
+    chart, axes, moving = chart_of(system, q, cyclic)
     if system.moving or isinstance(system.frame, Timed):
         raise ValueError("linearize needs a system without t, but its Lagrangian or constraints contain it")
     if not system.is_admissible(q, v):
         raise ValueError(f"`v` must satisfy the constraint, but phi(q, v) = {np.asarray(system.phi(q, v))}")
-    moving = tuple(map(system.index, cyclic))
-    placed = _placed(system, q, np.array(moving, int))
-    rest = tuple(k for k in range(system.n) if k not in (*moving, *placed))
-    speeds, u, names = _speeds(system, q, v, np.array(moving, int))
+    q, v = (np.asarray(x) for x in system.shown(q, v))
+    here = _Local(system, chart, jnp.asarray(q), jnp.asarray(axes))
+    x, w = (np.asarray(y) for y in here.state(jnp.asarray(v)))
+    _refuse_misplaced(system, q)
+    mu, G = (y[0] for y in evaluate_anyhow(_rows, chart, system, *(y[None] for y in (x, w, q, axes))))
+    placed = _placed(chart, G, moving)
+    rest = tuple(k for k in range(chart.size) if k not in (*moving, *placed))
+    speeds, u, names = _speeds(here, x, w, mu, moving)
     s = np.array([system.parameters[name] for name in system.inputs], float)
-    rows = [np.asarray(x)[None] for x in (q, u, s, v, float(t))]
-    found = evaluate_anyhow(_equations, (speeds, rest, placed), system, *rows)
-    rates, by_q, by_u, by_s = (x[0] for x in found)
-    labels = (*(system.coordinates[k] for k in rest), *names)
+    rows = [np.asarray(y)[None] for y in (x, u, s, w, q, axes, float(t))]
+    found = evaluate_anyhow(_equations, (chart, speeds, rest, placed), system, *rows)
+    rates, by_x, by_u, by_s = (y[0] for y in found)
+    positions = chart.names(system)
+    labels = (*(positions[k] for k in rest), *names)
     _refuse_unsteady(labels, rates, len(rest), v)
-    _refuse_not_cyclic(labels, by_q[:, list(moving)], cyclic, max(_size(by_q), _size(by_u)))
-    A = np.concatenate([by_q[:, list(rest)], by_u], axis=1)
+    cyclic_names = [positions[k] for k in moving]
+    _refuse_not_cyclic(labels, by_x[:, list(moving)], cyclic_names, max(_size(by_x), _size(by_u)))
+    A = np.concatenate([by_x[:, list(rest)], by_u], axis=1)
     eigenvalues, modes = np.linalg.eig(A)
     order = np.lexsort((-eigenvalues.imag, -eigenvalues.real))
     inputs = tuple(system.inputs)
@@ -101,7 +109,7 @@ def linearize(
 
 
 def stability(
-    system: System, motion: Callable[[float], tuple[Any, ...]], values: Any, *, cyclic: Sequence[str] = ()
+    system: System, motion: Callable[[float], tuple[Any, ...]], values: Any, *, cyclic: Cyclic = ()
 ) -> Stability:
     """Eigenvalues of the steady motions motion(value), which is (q, v) or (q, v, parameters)."""
     rows = []
@@ -113,33 +121,80 @@ def stability(
 
 
 @dataclass(frozen=True)
+class _Local:
+    """A system in the coordinates x and speeds w of a chart."""
+
+    system: System
+    chart: SmallTurns
+    q0: Array
+    axes: Array
+
+    def state(self, v: Array) -> tuple[Array, Array]:
+        """x and w of (q0, v)."""
+        x = self.q0[jnp.array(self.chart.plain, int)]
+        x = jnp.concatenate([x, jnp.zeros(3 * len(self.chart.turns))])
+        return x, self.chart.speeds(self.q0, self.axes, x, v)
+
+    def position(self, x: Array) -> Array:
+        return self.chart.position(self.q0, self.axes, x)
+
+    def velocity(self, x: Array, w: Array) -> Array:
+        return self.chart.velocity(self.q0, self.axes, x, w)
+
+    def phi(self, x: Array, w: Array) -> Array:
+        """The constraints; the lengths of quaternions stay by themselves."""
+        system = self.system
+        return system.phi(self.position(x), self.velocity(x, w))[: system.m + system.k]
+
+    def mu(self, x: Array, w: Array) -> Array:
+        """dphi/dw."""
+        system, spread = self.system, jax.linearize(lambda y: self.velocity(x, y), w)[1]
+        rows = system.mu(self.position(x), self.velocity(x, w))[: system.m + system.k]
+        return rows @ jax.vmap(spread, 1, 1)(jnp.eye(w.size)) if self.chart.turns else rows
+
+    def G(self, x: Array) -> Array:
+        """dg/dx."""
+        return jax.jacfwd(lambda y: self.system.g(self.position(y)))(x)
+
+    def motion(self, x: Array, w: Array, t: Array) -> tuple[Array, Array]:
+        """dx/dt and dw/dt."""
+        v = self.velocity(x, w)
+        a = self.system.acceleration(self.position(x), v, t)
+        dx = self.chart.rates(self.q0, self.axes, x, v)
+        if not self.chart.turns:
+            return dx, a
+        turned = jax.jvp(lambda y: self.velocity(y, w), (x,), (dx,))[1]
+        return dx, self.chart.speeds(self.q0, self.axes, x, a - turned)
+
+
+@dataclass(frozen=True)
 class _Speeds:
-    """How n - m speeds u determine v at q near a state with the velocity v0. `free` are the coordinates whose
-    velocities they are, `bound` the others; both None where they are coefficients in the frame."""
+    """How the speeds u that are states determine all speeds w near a state with w0: they are the `free` ones,
+    and the `bound` follow by the constraints; both None where u are coefficients in the frame."""
 
     free: tuple[int, ...] | None
     bound: tuple[int, ...] | None
 
-    def velocity(self, system: System, q: Array, u: Array, v0: Array) -> Array:
-        """v(q, u), exact at the state with its first derivatives."""
+    def all(self, local: _Local, x: Array, u: Array, w0: Array) -> Array:
+        """w(x, u), exact at the state with its first derivatives."""
         if self.free is None:
-            return _frame(system, q) @ u
-        v = v0.at[jnp.array(self.free)].set(u)
+            return _frame(local.system, x) @ u
+        w = w0.at[jnp.array(self.free)].set(u)
         if not self.bound:
-            return v
+            return w
         # a step of Newton's method: phi vanishes at the state
         bound = jnp.array(self.bound)
-        return v.at[bound].add(-solve(system.mu(q, v)[:, bound], system.phi(q, v)))
+        return w.at[bound].add(-solve(local.mu(x, w)[:, bound], local.phi(x, w)))
 
-    def motion(self, system: System, q: Array, u: Array, v0: Array, t: Array) -> tuple[Array, Array]:
-        """dq/dt and du/dt."""
-        v = self.velocity(system, q, u, v0)
-        a = system.acceleration(q, v, t)
+    def motion(self, local: _Local, x: Array, u: Array, w0: Array, t: Array) -> tuple[Array, Array]:
+        """dx/dt and du/dt."""
+        w = self.all(local, x, u, w0)
+        dx, dw = local.motion(x, w, t)
         if self.free is not None:
-            return v, a[jnp.array(self.free)]
-        X = _frame(system, q)
-        turned = jax.jvp(lambda x: self.velocity(system, x, u, v0), (q,), (v,))[1]
-        return v, spd_solve(X.T @ X, X.T @ (a - turned))
+            return dx, dw[jnp.array(self.free)]
+        X = _frame(local.system, x)
+        turned = jax.jvp(lambda y: self.all(local, y, u, w0), (x,), (dx,))[1]
+        return dx, spd_solve(X.T @ X, X.T @ (dw - turned))
 
 
 def _frame(system: System, q: Array) -> Array:
@@ -148,57 +203,73 @@ def _frame(system: System, q: Array) -> Array:
 
 
 def _speeds(
-    system: System, q: np.ndarray, v: np.ndarray, cyclic: np.ndarray
+    here: _Local, x: np.ndarray, w: np.ndarray, mu: np.ndarray, moving: tuple[int, ...]
 ) -> tuple[_Speeds, np.ndarray, tuple[str, ...]]:
     """What determines v, its values at the state, and its names."""
-    if system.frame is not None and system.kind == "linear":
-        u = np.linalg.lstsq(np.asarray(_frame(system, jnp.asarray(q))), v, rcond=None)[0]
+    system, chart = here.system, here.chart
+    if system.frame is not None and system.kind == "linear" and not chart.turns:
+        u = np.linalg.lstsq(np.asarray(_frame(system, jnp.asarray(x))), w, rcond=None)[0]
         return _Speeds(None, None), u, tuple(f"u_{k + 1}" for k in range(len(u)))
-    bound = _dependent(np.asarray(system.mu(q, v)), cyclic)
-    free = [k for k in range(system.n) if k not in bound]
-    return _Speeds(tuple(free), tuple(bound)), v[free], tuple(f"{system.coordinates[k]}'" for k in free)
+    plain = np.arange(len(chart.plain))
+    cyclic = np.array([k for k in moving if k in plain], int)
+    bound = _dependent(mu, cyclic, np.setdiff1d(plain, cyclic))
+    free = [k for k in range(chart.size) if k not in bound]
+    names = chart.speed_names(system)
+    return _Speeds(tuple(free), tuple(bound)), w[free], tuple(names[k] for k in free)
 
 
 def _equations(
-    static: tuple[_Speeds, tuple[int, ...], tuple[int, ...]],
+    static: tuple[SmallTurns, _Speeds, tuple[int, ...], tuple[int, ...]],
     system: System,
-    q: Array,
+    x: Array,
     u: Array,
     s: Array,
-    v: Array,
+    w: Array,
+    q: Array,
+    axes: Array,
     t: Array,
 ) -> tuple[Array, ...]:
-    """The rates of (r, u), and their derivatives by q, u and the inputs s."""
-    speeds, rest, placed = static
+    """The rates of (r, u), and their derivatives by x, u and the inputs s."""
+    chart, speeds, rest, placed = static
 
-    def rates(q: Array, u: Array, s: Array) -> Array:
+    def rates(x: Array, u: Array, s: Array) -> Array:
         now = system.with_parameters(dict(zip(system.inputs, s, strict=True)))
+        local = _Local(now, chart, q, axes)
         if placed:  # as for velocities: g vanishes at the state
             bound = jnp.array(placed)
-            q = q.at[bound].add(-solve(now.G(q)[:, bound], now.g(q)))
-        velocity, change = speeds.motion(now, q, u, v, t)
+            x = x.at[bound].add(-solve(local.G(x)[:, bound], now.g(local.position(x))))
+        velocity, change = speeds.motion(local, x, u, w, t)
         return jnp.concatenate([velocity[jnp.array(rest, int)], change])
 
-    return rates(q, u, s), *jax.jacfwd(rates, (0, 1, 2))(q, u, s)
+    return rates(x, u, s), *jax.jacfwd(rates, (0, 1, 2))(x, u, s)
 
 
-def _placed(system: System, q: np.ndarray, cyclic: np.ndarray) -> tuple[int, ...]:
+def _rows(
+    chart: SmallTurns, system: System, x: Array, w: Array, q: Array, axes: Array
+) -> tuple[Array, Array]:
+    """dphi/dw and dg/dx."""
+    local = _Local(system, chart, q, axes)
+    return local.mu(x, w), local.G(x)
+
+
+def _refuse_misplaced(system: System, q: np.ndarray) -> None:
+    if system.k:
+        g, allowed = (y[0] for y in evaluate_anyhow(placement, None, system, q[None]))
+        if not np.all(np.abs(g) <= allowed):
+            raise ValueError(f"`q` must satisfy the holonomic constraints, but g(q) = {g}")
+
+
+def _placed(chart: SmallTurns, G: np.ndarray, moving: tuple[int, ...]) -> tuple[int, ...]:
     """k coordinates that the holonomic constraints determine, cyclic ones last."""
-    if system.rotations:
-        raise ValueError("linearize needs coordinates without rotations, but this system has quaternions")
-    if not system.k:
-        return ()
-    g, allowed = (x[0] for x in evaluate_anyhow(placement, None, system, q[None]))
-    if not np.all(np.abs(g) <= allowed):
-        raise ValueError(f"`q` must satisfy the holonomic constraints, but g(q) = {g}")
-    return tuple(_dependent(np.asarray(system.G(q)), np.setdiff1d(np.arange(system.n), cyclic)))
+    plain, still = np.arange(len(chart.plain)), np.setdiff1d(np.arange(chart.size), np.array(moving, int))
+    return tuple(_dependent(G, np.intersect1d(plain, still), np.setdiff1d(still, plain)))
 
 
-def _dependent(mu: np.ndarray, cyclic: np.ndarray) -> list[int]:
-    """m coordinates whose velocities the constraints determine, cyclic ones where they can."""
+def _dependent(mu: np.ndarray, *preferred: np.ndarray) -> list[int]:
+    """m coordinates whose velocities the constraints determine, preferred ones where they can."""
     m, n = mu.shape
     chosen: list[int] = []
-    for group in (cyclic, np.setdiff1d(np.arange(n), cyclic)):
+    for group in (*preferred, np.setdiff1d(np.arange(n), np.concatenate(preferred))):
         left = mu[:, group]
         if chosen:  # what the chosen columns do not span
             basis = np.linalg.qr(mu[:, chosen])[0]
@@ -216,7 +287,11 @@ def _refuse_unsteady(labels: tuple[str, ...], rates: np.ndarray, positions: int,
     size = 1 + _size(v) ** 2
     k = int(np.argmax(np.abs(rates))) if len(rates) else 0
     if len(rates) and not abs(rates[k]) <= STEADY * size:
-        hint = "; name it in `cyclic` if it is cyclic" if k < positions else ""
+        hint = (
+            "; name it in `cyclic`, or the axis about which it turns, if it is cyclic"
+            if k < positions
+            else ""
+        )
         raise ValueError(
             f"the motion must be steady, but '{labels[k]}' changes at the rate {rates[k]:.3g}{hint}"
         )

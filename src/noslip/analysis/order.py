@@ -77,8 +77,8 @@ def measured_order(
         one = _reference(system, q0, v0, t0, h)
         if integrator.own_time:
             one, end = (_reference(system, q0, v0, t0, float(run.t[k]) - t0) for k in (1, -1))
-        local.append(_errors(run, 1, one))
-        global_.append(_errors(run, -1, end))
+        local.append(_errors(system, run, 1, one))
+        global_.append(_errors(system, run, -1, end))
         errors = _multiplier_errors(system, q0, v0, run, len(run.t) if own else 2)
         dated.append(errors[1])
         largest.append(np.max(errors))
@@ -94,9 +94,11 @@ def measured_order(
     )
 
 
-def _errors(run: Trajectory, row: int, reference: Trajectory) -> list[float]:
-    pairs = ((run.q, reference.q), (run.v, reference.v), (_reactions(run), _reactions(reference)))
-    return [float(np.max(np.abs(a[row] - b[-1]), initial=0.0)) for a, b in pairs]
+def _errors(system: System, run: Trajectory, row: int, reference: Trajectory) -> list[float]:
+    q, v = system.alike(run.q[row], run.v[row], reference.q[-1])
+    lam = _reactions(run)[row]
+    pairs = ((q, reference.q[-1]), (v, reference.v[-1]), (lam, _reactions(reference)[-1]))
+    return [float(np.max(np.abs(a - b), initial=0.0)) for a, b in pairs]
 
 
 def _multiplier_errors(system: System, q0: Any, v0: Any, run: Trajectory, rows: int) -> np.ndarray:

@@ -120,21 +120,24 @@ def scoreboard(
 
 
 def as_markdown(scores: Iterable[Score]) -> str:
-    """One table per system, under its kind of motion."""
+    """One table of numbers per system, under its kind of motion; below it, why some methods have none."""
     scores, blocks = list(scores), []
     for name in dict.fromkeys(s.system for s in scores):
-        title = [f"## {name}\n", *([SYSTEMS[name] + "\n"] if name in SYSTEMS else [])]
-        rows = []
-        for s in (s for s in scores if s.system == name):
-            if s.note:
-                note = s.note.replace("|", "\\|")
-                rows.append([f"`{s.method}`", note])
-                continue
-            small = [s.energy, s.drift, s.first_integrals, s.constraint]
-            cells = ["-" if x is None else f"{x:.0e}" for x in small]
-            cells += ["-" if s.order is None else f"{s.order:.2f}"]
-            cells += ["-" if s.reversible is None else f"{s.reversible:.0e}"]
-            cells += ["-" if s.evaluations is None else f"{s.evaluations:.1f}"]
-            rows.append([f"`{s.method}`", *cells])
-        blocks.append("\n".join([*title, table(("method", *COLUMNS), rows)]))
+        own = [s for s in scores if s.system == name]
+        parts = [f"## {name}", *([SYSTEMS[name]] if name in SYSTEMS else [])]
+        if rows := [_row(s) for s in own if not s.note]:
+            parts.append(table(("method", *COLUMNS), rows))
+        for note in dict.fromkeys(s.note for s in own if s.note):
+            methods = ", ".join(f"`{s.method}`" for s in own if s.note == note)
+            parts.append(f"No numbers for {methods}: {note}.")
+        blocks.append("\n\n".join(parts))
     return "\n\n".join(blocks) + "\n"
+
+
+def _row(s: Score) -> list[str]:
+    small = [s.energy, s.drift, s.first_integrals, s.constraint]
+    cells = ["-" if x is None else f"{x:.0e}" for x in small]
+    cells += ["-" if s.order is None else f"{s.order:.2f}"]
+    cells += ["-" if s.reversible is None else f"{s.reversible:.0e}"]
+    cells += ["-" if s.evaluations is None else f"{s.evaluations:.1f}"]
+    return [f"`{s.method}`", *cells]

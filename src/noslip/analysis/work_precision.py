@@ -143,8 +143,8 @@ def errors_at_end(
     initial = float(system.energy(*start))
 
     def errors(t: float, q: Any, v: Any) -> Errors:
-        q, v = np.asarray(q, float), np.asarray(v, float)
         true_q, true_v = reference(t)
+        q, v = (np.asarray(x, float) for x in system.alike(q, v, true_q))
         return (
             float(max(np.max(np.abs(q - true_q)), np.max(np.abs(v - true_v)))),
             abs(float(system.energy(q, v)) - initial),

@@ -16,6 +16,8 @@ from noslip.cli.animate import animate
 from noslip.cli.bench import bench
 from noslip.cli.cache import cache
 from noslip.cli.ensemble import run_ensemble
+from noslip.cli.explore import explore
+from noslip.cli.export import export
 from noslip.cli.integrators import list_integrators
 from noslip.cli.reduce import reduce
 from noslip.cli.report import report
@@ -65,6 +67,8 @@ app.command("run")(run)
 app.command("rerun")(rerun)
 app.command("report")(report)
 app.command("animate")(animate)
+app.command("export")(export)
+app.command("explore")(explore)
 app.command("verify")(verify)
 app.command("ensemble")(run_ensemble)
 app.command("reduce")(reduce)

@@ -7,6 +7,7 @@ small dense solves, simplified on the way. `memory.Table` lays pytrees of arrays
 `Visitor` of programs:
 
     numpy_rows           runs one at once, over many rows, or writes a short one as Python
+    often                runs one that is asked again and again, by NumPy first and then by machine code
     llvm_text, native    write it as LLVM IR, for scalars or lanes, and compile it for this machine
     ptx, cuda            write it as a kernel of a GPU, and load it there
     heyoka_expressions   gives expressions for a Taylor integrator

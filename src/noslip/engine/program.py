@@ -115,7 +115,7 @@ class Called:
 Item: TypeAlias = int | Loop | Rolled | Dense | Called  # a whole number is the operation of that node
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, weakref_slot=True)
 class Program:
     """A pure function of scalars. `setup` needs only the first `fixed` inputs; `main` needs all.
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import hashlib
 import importlib
 import json
 import re
+import weakref
 import zlib
 from collections.abc import Iterator
 from typing import Any
@@ -29,6 +32,7 @@ from noslip.engine.program import (
     walk,
 )
 
+_functions: weakref.WeakValueDictionary[str, Program] = weakref.WeakValueDictionary()  # by what they say
 PARTS = {kind.__name__: kind for kind in (Block, Loop, Rolled, Dense, Called)}
 
 
@@ -78,10 +82,19 @@ def from_bytes(data: bytes) -> Program:
         said = json.loads(zlib.decompress(data))
         if "refused" in said:
             raise (TooLarge if said["too large"] else CannotTranslate)(str(said["refused"]))
-        functions = [_program(function, [], None) for function in said["functions"]]
+        functions = [_function(function) for function in said["functions"]]
         return _program(said, functions, _tree_of(said["shape"]))
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, zlib.error) as error:
         raise Unreadable(str(error)) from None
+
+
+def _function(said: dict[str, Any]) -> Program:
+    """One that programs call: the same object for all of them, as it was when they were made, so that it is
+    compiled once and machine code of an earlier process is found."""
+    key = hashlib.sha256(json.dumps(said).encode()).hexdigest()
+    if (found := _functions.get(key)) is None:
+        found = _functions[key] = _program(said, [], None)
+    return found
 
 
 def _program(said: dict[str, Any], functions: list[Program], shape: PyTree) -> Program:
@@ -92,9 +105,14 @@ def _program(said: dict[str, Any], functions: list[Program], shape: PyTree) -> P
 
 
 def _node(op: str, args: list[int], kind: str, home: int, value: Number | None) -> Node:
+    _refuse_other_words(op)
+    return Node(op, tuple(map(int, args)), kind, int(home), value)
+
+
+@functools.cache
+def _refuse_other_words(op: str) -> None:
     if not re.fullmatch(r"[a-z0-9_:]+", op):
         raise ValueError(f"{op} is no operation")
-    return Node(op, tuple(map(int, args)), kind, int(home), value)
 
 
 def _part(value: Any, functions: dict[int, int]) -> Any:
@@ -104,7 +122,9 @@ def _part(value: Any, functions: dict[int, int]) -> Any:
     if isinstance(value, Block | Loop | Rolled | Dense | Called):
         own = {f.name: _part(getattr(value, f.name), functions) for f in dataclasses.fields(value)}
         return {"is": type(value).__name__} | {k: x for k, x in own.items() if k not in ("known", "groups")}
-    return [_part(x, functions) for x in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return [x if type(x) is int else _part(x, functions) for x in value]
+    return value
 
 
 def _part_of(value: Any, functions: list[Program]) -> Any:
@@ -115,7 +135,9 @@ def _part_of(value: Any, functions: list[Program]) -> Any:
         if value["is"] == "Called":
             own["function"] = functions[own["function"]]
         return PARTS[value["is"]](**own)
-    return [_part_of(x, functions) for x in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return [x if type(x) is int else _part_of(x, functions) for x in value]
+    return value
 
 
 def _tree(tree: PyTree) -> Any:

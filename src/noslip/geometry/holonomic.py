@@ -31,6 +31,7 @@ from noslip.numerics.collocation import GaussCollocation
 from noslip.numerics.discrete_gradients import NOISE, gauss, mean, soft
 from noslip.numerics.linear import solve, spd_solve
 from noslip.system import System
+from noslip.system.turning import stretch
 
 GAUSS = 3  # nodes of the rule for mean slopes
 
@@ -91,6 +92,13 @@ def quotient(system: System, q: Array, w: Array, t: Array, h: Array) -> Array:
     rate = sum((b * x for b, x in zip(weights, slopes, strict=True)), jnp.zeros(system.k))
     G = system.at(t).G(q)
     return rate + soft(along(jnp.ones(())) - h * rate, level(G, q, h * w)) / h
+
+
+def kept_rates(system: System, q: Array, w: Array, t: Array, h: Array) -> Array:
+    """What must vanish for q + h w to have g = 0 and quaternions of the length before: `quotient`, and
+    (|u'|^2 - |u|^2) / 2 h over the square of their mean."""
+    rates = [quotient(system, q, w, t, h)] if system.k else []
+    return jnp.concatenate([*rates, stretch(system.blocks, q + h / 2 * w, w)] if system.rotations else rates)
 
 
 def at_stages(system: System, q: Array, W: Array, t: Array, h: Array, c: Any, rows: Any) -> Array:

@@ -32,8 +32,10 @@ from noslip.system import System
 class Composition(BuiltOn):
     """Suzuki's and Kahan and Li's compositions of a self-adjoint method: order 4, 6 or 8."""
 
-    base: Integrator = field(default_factory=DiscreteGradient)
-    scheme: str = "suzuki4"
+    base: Integrator = field(
+        default_factory=DiscreteGradient
+    )  #: the self-adjoint method that takes the steps
+    scheme: str = "suzuki4"  #: the sequence of steps, and with it the order
 
     reference = "Suzuki 1990; Kahan, Li 1997"
 

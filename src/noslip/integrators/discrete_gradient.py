@@ -37,10 +37,10 @@ from noslip.system import System
 class DiscreteGradient(OnDStar):
     """CFHM (14) with Pi at the midpoint: keeps energy and constraint; order 2, (13) unsymmetrized 1."""
 
-    gradient: str = "gonzalez"
-    frame: str = "system"
-    frame_derivative: str = "exact"
-    nodes: int = 5
+    gradient: str = "gonzalez"  #: which discrete gradient, CFHM (11)-(13)
+    frame: str = "system"  #: the frame of D in which the step is taken
+    frame_derivative: str = "exact"  #: how the frame is differentiated
+    nodes: int = 5  #: of Gauss's rule in the mean values
 
     reference = "CFHM (11)-(14), remark 3.5"
 

@@ -32,9 +32,9 @@ from noslip.system import System
 class DiscreteLagrangeDAlembert(MapMethod):
     """JS (59) at the original nodes: q of order 2 if beta = 1/2 or symmetrized, v of order 1."""
 
-    beta: float = 0.5
-    symmetrized: bool = False
-    rho: FiniteDifferenceMap | None = None
+    beta: float = 0.5  #: where in the step L is taken: 0 at its start, 1 at its end
+    symmetrized: bool = False  #: average beta and 1 - beta
+    rho: FiniteDifferenceMap | None = None  #: a finite-difference map in the place of that of beta
 
     order = 1
     multiplier_order = 1

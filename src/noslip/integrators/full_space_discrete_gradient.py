@@ -27,7 +27,7 @@ from noslip.geometry.bracket import refusal
 from noslip.integrators.base import Observation, require_one_of
 from noslip.integrators.families.bracket import OnDStar
 from noslip.integrators.families.bracket_state import BracketState
-from noslip.numerics.discrete_gradients import GRADIENTS, Step, discrete_gradient
+from noslip.numerics.discrete_gradients import GRADIENTS, Step, discrete_gradient, noise
 from noslip.numerics.linear import spd_solve
 from noslip.numerics.pytrees import pytree
 from noslip.system import System
@@ -45,7 +45,7 @@ class FullSpaceState(BracketState):
 class FullSpaceDiscreteGradient(OnDStar):
     """CFHM (15) on T*Q: keeps the energy, but the constraint only at the midpoints."""
 
-    gradient: str = "gonzalez"
+    gradient: str = "gonzalez"  #: which discrete gradient, CFHM (11)-(13)
 
     frame, uses_frame = "coordinates", False
     reference = "CFHM (15)"
@@ -100,5 +100,15 @@ class FullSpaceDiscreteGradient(OnDStar):
 
 
 def _with_multipliers(state: BracketState, lam: Array, lam_t: Array) -> FullSpaceState:
-    inherited = {name: getattr(state, name) for name in BracketState.__dataclass_fields__}
-    return FullSpaceState(**inherited, lam=lam, lam_t=lam_t)
+    kept = {name: getattr(state, name) for name in BracketState.__dataclass_fields__} | {
+        "noise": _noise(state)
+    }
+    return FullSpaceState(**kept, lam=lam, lam_t=lam_t)
+
+
+def _noise(state: BracketState) -> Array:
+    """The threshold, with the motions of q and of p apart: a force that the reactions nearly balance is in
+    the gradient, and taken together with the change of p it would hide that a body hardly moves."""
+    S = jnp.abs(state.energy.value) + jnp.abs(jnp.dot(state.rho.value, state.v))  # |H| + |p . v|
+    squares = [jnp.sum(x.reshape(2, -1) ** 2, axis=1) for x in (state.gradient, state.past[0])]
+    return noise(S, jnp.dot(*squares))

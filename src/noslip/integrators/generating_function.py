@@ -17,6 +17,8 @@ For alpha = 1/2 this is the implicit midpoint rule for the equations (9) on T*Q;
 symplectic Euler rules, and alpha is adjoint to 1 - alpha. With constant M and mu affine in q, phi is
 bilinear in (q, p) and kept to round-off even without projection.
 
+Holonomic constraints and quaternions are kept as in `families.generating_functions`, RATTLE's way.
+
 paper -> code: -Lambda~ -> F (see the errata for its sign), q_k -> q, p_k -> dL/dv(q, v). External forces
 are added to F. The multipliers reported are those at the inner nodes, averaged if there are two.
 """
@@ -28,19 +30,19 @@ from dataclasses import dataclass
 from jax import Array
 
 from noslip.integrators.base import require_interval
-from noslip.integrators.families.generating_functions import Generating, needs_projectors, project
+from noslip.integrators.families import generating_functions as family
 from noslip.integrators.families.states import VelocityState
 from noslip.numerics.sums import average
 from noslip.system import System
 
 
 @dataclass(frozen=True)
-class GeneratingFunction(Generating):
+class GeneratingFunction(family.Generating):
     """LMS section 4: the reaction as a given force; `projected` (33) keeps the constraint exactly."""
 
-    alpha: float = 0.5
-    symmetric: bool = False
-    projected: bool = False
+    alpha: float = 0.5  #: where in the step L and F are taken: 0 at its start, 1 at its end
+    symmetric: bool = False  #: average alpha and 1 - alpha
+    projected: bool = False  #: put the momentum on the constraint at each node
 
     reference = "LMS (21), (25), remark 4.1, (33), section 5.1"
 
@@ -59,7 +61,8 @@ class GeneratingFunction(Generating):
     def preserves(self) -> frozenset[str]:
         kept = {"constraint"} if self.projected else {"reversible"} if self.order == 2 else set()
         # for these alphas the reaction acts at a node, where it annihilates D, as P does
-        return frozenset(kept | {"momentum_equation"} if self.alpha in (0, 1) else kept)
+        kept |= {"momentum_equation"} if self.alpha in (0, 1) else set()
+        return frozenset(kept | {"holonomic"})
 
     @classmethod
     def variants(cls) -> tuple[GeneratingFunction, ...]:
@@ -79,10 +82,11 @@ class GeneratingFunction(Generating):
         return (self.alpha, 1 - self.alpha) if self.symmetric else (self.alpha,)
 
     def applies_to(self, system: System) -> str | None:
-        return needs_projectors(system) if self.projected else None
+        return family.needs_projectors(system) if self.projected else None
 
     def force(self, system: System, node: Array, w: Array, t: Array) -> Array:
-        reaction = system.mu(node, w, t).T @ system.multipliers(node, w, t)
+        m = system.m
+        reaction = system.mu(node, w, t)[:m].T @ system.multipliers(node, w, t)[:m]
         return reaction + system.applied_force(node, w, t)
 
     def departing(self, system: System, state: VelocityState, h: Array) -> Array:
@@ -91,9 +95,8 @@ class GeneratingFunction(Generating):
     def update(self, system: System, state: VelocityState, x: Array, h: Array) -> VelocityState:
         q, dv = self.arrival(system, state, x, h)
         v = state.v.plus(dv)
-        w, t = state.v.value + x, state.t.value
+        w, t = state.v.value + family.parted(x)[0], state.t.value
         lam = [system.multipliers(state.q.value + a * h * w, w, t + a * h) for a in self.alphas]
         late = sum(self.alphas) / len(self.alphas)
-        if self.projected:
-            v = project(system, q.value, v, t + h)
+        v = (family.project if self.projected else family.placed)(system, q.value, v, t + h)
         return VelocityState(state.t.plus(h), q, v, average(lam), t + late * h)

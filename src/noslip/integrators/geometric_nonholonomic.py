@@ -15,6 +15,9 @@ p_k and lam_k are both known when q_k is reached, (q_k, v_k) satisfies the const
 is p_0 = dL/dv(q_0, v_0) with lam_0 = lam(q_0, v_0), for every alpha. Affine constraints are reflected or
 projected about phi = 0. External forces F have LMS's weights: D2 S + alpha h F, -D1 S - (1 - alpha) h F.
 
+Holonomic constraints and quaternions are kept as in `families.generating_functions`, RATTLE's way: P leads
+into the kernel of their rows too, and lam is the reaction of the others. The multipliers of g are lam(q, v).
+
 Both readings keep the discrete nonholonomic momentum equation: it is P (...) = 0 along symmetries in D.
 The reflection makes lam_{k+1} + lam_k, not lam, follow the motion: an error in lam lives on with alternating
 sign. It starts at O(h^2) or below and stays there for the particle and the disk, but can grow over long times
@@ -28,7 +31,7 @@ from dataclasses import dataclass
 from jax import Array
 
 from noslip.integrators.base import require_interval
-from noslip.integrators.families.generating_functions import Generating, needs_projectors, project
+from noslip.integrators.families.generating_functions import Generating, needs_projectors, project, reactions
 from noslip.integrators.families.states import VelocityState
 from noslip.numerics.linear import spd_solve
 from noslip.system import System
@@ -40,8 +43,8 @@ SHARE = {"reflection": 0.5, "projection": 1.0}
 class GeometricNonholonomic(Generating):
     """LMS section 5 in two readings: the reaction reflects the momentum, or projects it, at each node."""
 
-    reading: str = "reflection"
-    alpha: float = 0.5
+    reading: str = "reflection"  #: how the reaction completes the equations
+    alpha: float = 0.5  #: where in the step L is taken: 0 at its start, 1 at its end
 
     reference = "LMS section 5, after (34)"
 
@@ -62,7 +65,7 @@ class GeometricNonholonomic(Generating):
 
     @property
     def preserves(self) -> frozenset[str]:
-        kept = frozenset({"constraint", "momentum_equation"})
+        kept = frozenset({"constraint", "holonomic", "momentum_equation"})
         return kept | {"reversible"} if self.order == 2 else kept
 
     @property
@@ -81,9 +84,9 @@ class GeometricNonholonomic(Generating):
         return system.applied_force(node, w, t)
 
     def departing(self, system: System, state: VelocityState, h: Array) -> Array:
-        q, v, t = state.q.value, state.v.value, state.t.value
-        impulse = (1 - SHARE[self.reading]) * h * state.lam
-        return system.momentum(q, v, t) + system.mu(q, v, t).T @ impulse
+        q, v, t, m = state.q.value, state.v.value, state.t.value, system.m
+        impulse = (1 - SHARE[self.reading]) * h * state.lam[:m]
+        return system.momentum(q, v, t) + system.mu(q, v, t)[:m].T @ impulse
 
     def update(self, system: System, state: VelocityState, x: Array, h: Array) -> VelocityState:
         q, dv = self.arrival(system, state, x, h)
@@ -92,5 +95,6 @@ class GeometricNonholonomic(Generating):
         mu = end.mu(q.value, v.value)
         C = mu @ spd_solve(end.mass_matrix(q.value), mu.T)
         impulse = -spd_solve(C, end.phi(q.value, v.value))
-        lam = impulse / (SHARE[self.reading] * h)
-        return VelocityState(t, q, project(end, q.value, v, t.value), lam, t.value)
+        v = project(end, q.value, v, t.value)
+        lam = reactions(end, impulse / (SHARE[self.reading] * h), q.value, v.value, t.value)
+        return VelocityState(t, q, v, lam, t.value)

@@ -24,7 +24,7 @@ TIME_RULES = ("trapezoid", "simpson")
 class HamiltonizedDEL(OnHamiltonizedBase):
     """Variational integrator of the Hamiltonized system; `step_size` and `steps` are in tau."""
 
-    time_rule: str = "trapezoid"
+    time_rule: str = "trapezoid"  #: the quadrature of physical time from tau
 
     reference = "FBO (33), (35)"
 

@@ -45,7 +45,7 @@ SLOPES = ("previous", "next")
 class LagrangeDAlembertChaplygin(LagrangeDAlembert):
     """PP (3.2) for linear, affine and nonlinear constraints: stays on the constraint, order 1."""
 
-    slope: str = "previous"
+    slope: str = "previous"  #: at which pair of points the slope of the constraint is taken
 
     order = 1
     multiplier_order = 1

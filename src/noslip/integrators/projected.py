@@ -44,7 +44,7 @@ Step = Callable[[System, State, Array, Array], Array]
 class Projected(BuiltOn):
     """Symmetric projection onto energy and first integrals; keeps constraint, order and reversibility."""
 
-    base: OnDStar = field(default_factory=DiscreteGradient)
+    base: OnDStar = field(default_factory=DiscreteGradient)  #: the method on D* that is projected
 
     reference = "Hairer 2000; Norton et al. 2015; CFHM section 1"
 

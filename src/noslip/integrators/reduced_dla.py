@@ -35,7 +35,7 @@ FORCES = ("curvature", "group")
 class ReducedDLA(OnBase):
     """Discrete Lagrange-d'Alembert on the base of a Chaplygin system, with reconstruction."""
 
-    forces: str = "curvature"
+    forces: str = "curvature"  #: the discrete reaction: of the curvature, or of the group
 
     reference = "FBO (21)-(25)"
 

@@ -40,9 +40,9 @@ from noslip.system import System
 class VariableStep(Varying):
     """Time-reversible variable steps: the base method where the motion is slow and where it is fast."""
 
-    base: Integrator = field(default_factory=SemiImplicitDLA)
-    tolerance: float | None = None
-    control: Literal["density", "local"] = "density"
+    base: Integrator = field(default_factory=SemiImplicitDLA)  #: the method that takes the steps
+    tolerance: float | None = None  #: a relative error to aim at; step_size is then a factor
+    control: Literal["density", "local"] = "density"  #: by a rate of the motion, or by the error of a step
 
     reference = "Hairer, Soderlind 2005"
 

@@ -41,8 +41,8 @@ from noslip.system import System
 class VelocityNonholonomic(maps.MapMethod, LagrangeDAlembert):
     """JS definition 5.6 at redefined nodes: stays on D; order 2 for beta = 1/2, else 1."""
 
-    beta: float = 0.5
-    rho: FiniteDifferenceMap | None = None
+    beta: float = 0.5  #: where in the step the redefined nodes are: 0 at its start, 1 at its end
+    rho: FiniteDifferenceMap | None = None  #: a finite-difference map in the place of that of beta
 
     reference = "JS def. 5.6, (64), (71)-(72), (76)"
 

@@ -78,11 +78,13 @@ def independence(mu: Array) -> Array:
 
 
 def nearly_parallel(mu: np.ndarray) -> bool:
-    """Whether a row is so nearly a combination of the others that mu M^-1 mu^T would cost digits."""
-    if len(mu) < 2 or not np.isfinite(mu).all():
+    """Whether in one of these matrices (..., m, n) a row is so nearly a combination of the others that
+    mu M^-1 mu^T would cost digits; one that is not finite does not count."""
+    mu = mu[np.isfinite(mu).all(axis=(-2, -1))]
+    if mu.shape[-2] < 2:
         return False
-    values = np.linalg.svd(mu / np.linalg.norm(mu, axis=1, keepdims=True), compute_uv=False)
-    return bool(values[-1] < NEARLY * values[0])
+    values = np.linalg.svd(mu / np.linalg.norm(mu, axis=-1, keepdims=True), compute_uv=False)
+    return bool((values[..., -1] < NEARLY * values[..., 0]).any())
 
 
 def _solve(a: Array, b: Array, spd: bool) -> Array:

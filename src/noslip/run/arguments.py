@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import math
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import jax.numpy as jnp
@@ -23,12 +22,11 @@ from noslip.numerics.tracing import has_tracers
 from noslip.run.choose import BACKENDS
 from noslip.run.member import MemberGroup
 from noslip.run.pairing import Pairing, pairing_of
+from noslip.run.sure import surely_admissible
 from noslip.system import System
 from noslip.system.conditions import ADMISSIBLE, admissibility, broken_near, parallel_along
 from noslip.system.positions import dependent_rows, placement
 from noslip.system.time import visible
-
-SMALL = 6  # coordinates up to which all questions about a start are quick to answer
 
 
 def as_floats(name: str, value: Any, shape: tuple[int, ...], traced: bool) -> Any:
@@ -194,7 +192,7 @@ def _step_matrix(method: Integrator, system: System, q: Array, v: Array, t: Arra
 
 def _check_values(pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float | np.ndarray) -> None:
     system = pairing.system.at(t)
-    sure = not system.clocked and _surely_admissible(pairing, q, v)
+    sure = not system.clocked and surely_admissible(pairing, q, v)
     if reason := broken_near(pairing.system, q, v, float(t), again=not sure):
         _refuse_mass(np.asarray(system.mass_matrix(q)), q, only_indefinite=True)
         raise ValueError(reason)
@@ -252,40 +250,6 @@ def _refuse_inadmissible(system: System, q: np.ndarray, v: np.ndarray) -> None:
         )
 
 
-def _surely_admissible(pairing: Pairing, q: np.ndarray, v: np.ndarray) -> bool:
-    """Whether a few multiplications can tell that mass matrix, constraints, frame and velocity are good, and
-    all values finite. It is the usual answer, and the factorisations that give the precise one take longer
-    than a short run."""
-    n, m, k = pairing.system.n, pairing.system.rows, pairing.system.k
-    if n > SMALL or (numbers := pairing.at_state(_numbers_of_start, q, v)) is None:
-        return False
-    sizes = [n * n, m * m, (n - m) ** 2 if pairing.system.frame else 0, m, m, k, k]
-    mass, gram, frame, phi, terms, g, allowed, rest = _cut(numbers, sizes)
-    return (
-        _surely_regular(mass, n)
-        and _surely_regular(gram, m)
-        and _surely_regular(frame, n - m if frame else 0)
-        and all(abs(x) <= ADMISSIBLE * size for x, size in zip(phi, terms, strict=True))
-        and all(abs(x) <= size for x, size in zip(g, allowed, strict=True))
-        and all(map(math.isfinite, rest))
-    )
-
-
-def _cut(numbers: Sequence[float], sizes: Sequence[int]) -> list[Sequence[float]]:
-    """Pieces of these sizes, and the rest."""
-    ends = list(itertools.accumulate(sizes, initial=0))
-    return [*(numbers[a:b] for a, b in itertools.pairwise(ends)), numbers[ends[-1] :]]
-
-
-def _numbers_of_start(system: System, q: Array, v: Array) -> tuple[Array, ...]:
-    mu, p = system.mu(q, v), system.parameters
-    X = jnp.zeros((system.n, 0)) if system.frame is None else system.frame(q, p)
-    integrals = [jnp.asarray(f(q, v, p), float) for f in system.first_integrals.values()]
-    rest = [system.energy(q, v), *integrals]
-    rest = [*placement(None, system, q), *rest] if system.k else rest
-    return system.mass_matrix(q), mu @ mu.T, X.T @ X, system.phi(q, v), system.constraint_size(q, v), *rest
-
-
 def parallel_at(pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float) -> bool:
     """Whether the one-forms are nearly parallel at this state."""
     if pairing.system.rows < 2:
@@ -293,22 +257,6 @@ def parallel_at(pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float) -> boo
     if pairing.system.clocked or (numbers := pairing.at_state(System.mu, q, v)) is None:
         return parallel_along(pairing.system, q[None], v[None], np.full(1, t))
     return nearly_parallel(np.reshape(numbers, (pairing.system.rows, -1)))
-
-
-def _surely_regular(matrix: Sequence[float], n: int) -> bool:
-    """Whether a symmetric matrix is positive definite and far from singular: the ratio of its least to its
-    largest eigenvalue is at least det / trace^n. False may mean that this cannot tell."""
-    rows = [list(matrix[i * n : (i + 1) * n]) for i in range(n)]
-    trace, ratio = sum(matrix[:: n + 1]), 1.0
-    for k, pivots in enumerate(rows):
-        if not 0 < pivots[k] < math.inf:
-            return False
-        ratio *= pivots[k] / trace
-        for row in rows[k + 1 :]:
-            factor = row[k] / pivots[k]
-            for j in range(k + 1, n):
-                row[j] -= factor * pivots[j]
-    return ratio > 1e-10  # far above the round-off of the elimination
 
 
 def _matrices(_: None, system: System, q: Array, v: Array, t: Array) -> tuple[Array, Array]:

@@ -61,14 +61,9 @@ def members_runner(member: Member, inputs: MemberInputs, backend: str, threads: 
         raise ValueError(f"{name} runs one trajectory at a time; call simulate for each member")
     if backend == "gpu" and not cuda.count():
         raise ValueError("backend 'gpu' needs a GPU with NVIDIA's driver, but there is none; use 'auto'")
-    if backend == "gpu" and member.events:
-        raise ValueError("backend 'gpu' has no events; use 'auto', which runs them on the CPU")
-    on_gpu = jax.default_backend() == "gpu" and not member.events
-    if jax.default_backend() == "gpu" and member.events and backend == "auto":
-        warnings.warn("a GPU runs no events: native code runs this ensemble instead", stacklevel=4)
 
     def compiled() -> MembersRunner:
-        if backend == "gpu" or (backend == "auto" and on_gpu):
+        if backend == "gpu" or (backend == "auto" and jax.default_backend() == "gpu"):
             return GpuMembers(member, inputs)
         with on_cpu():
             return NativeMembers(member, inputs, threads)

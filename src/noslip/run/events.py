@@ -194,7 +194,11 @@ def step_watching(
             lambda s, _: (lax.cond(s.pending, method.look, lambda s: s, s), None), first, None, length=SLOTS
         )
     else:
-        last = lax.while_loop(lambda s: s.pending & (s.count < SLOTS), method.look, first)
+
+        def happenings(first: _Step) -> _Step:
+            return lax.while_loop(lambda s: s.pending & (s.count < SLOTS), method.look, first)
+
+        last = jax.jit(happenings)(first)
     end = _recorded(plain, last)
     quiet = replaced(before, which=jnp.full(SLOTS, -1))
     kept = replaced(carry, interval=either(going, end.interval, carry.interval), watch=quiet)

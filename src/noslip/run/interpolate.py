@@ -7,7 +7,8 @@ s = (t - t0) / H, d = q1 - q0 - H v0 - H^2 a0 / 2, e = H (v1 - v0 - H a0), f = H
          + (10 d - 4 e + f / 2) s^3 + (7 e - 15 d - f) s^4 + (6 d - 3 e + f / 2) s^5
 
 The error that this adds is O(H^6) in q and O(H^5) in v, which is its slope, put on the constraint by the
-M-orthogonal projection at q(s), as q(s) is put on holonomic constraints by Newton's method along M^-1 G^T.
+M-orthogonal projection at q(s), as q(s) is put on holonomic constraints by Newton's method along M^-1 G^T. Of
+a quaternion u at the end of the interval, and -u, the nearer to that at its beginning is taken.
 Multipliers are those of the motion at that state.
 """
 
@@ -49,7 +50,8 @@ def between(system: System, t: Array, q: Array, v: Array, times: Array) -> tuple
         apart = H > 0
         H = jnp.where(apart, H, 1.0)  # a single row
         s = jnp.where(apart, (time - t[i]) / H, 0.0)
-        q0, v0, q1, v1 = q[i], v[i], q[j], v[j]
+        q0, v0 = q[i], v[i]
+        q1, v1 = system.alike(q[j], v[j], q0)
         a0 = system.acceleration(q0, v0, inside(t[i], H, 0))
         a1 = system.acceleration(q1, v1, inside(t[i], H, 1))
         d = q1 - q0 - H * v0 - H**2 / 2 * a0

@@ -16,7 +16,7 @@ from noslip.numerics.pytrees import anatomy
 from noslip.run.driving import driving_table
 from noslip.run.many_native import MemberPrograms
 from noslip.run.member import Member, MemberInputs, MemberRow, MemberState
-from noslip.run.programs import Shapes, require_native
+from noslip.run.programs import RARELY, Shapes, require_native
 
 
 class GpuMembers:
@@ -133,8 +133,8 @@ class _GpuCode(Large):
             "full": Table(self.full).slots,
             "row": Table(self.row).slots,
         }
-        own = self.slots["carry"]
-        self.usual_step = usual(step, own + 1, (own + 1, own + 2))
+        results = self.slots["carry"] + 1
+        self.usual_step = usual(step, results, range(results, len(step.outputs)))
         self.kernel = functools.cache(self._kernel)
 
     def nodes(self) -> int:
@@ -158,7 +158,7 @@ def _gpu_code(
     member: Member, structure: jax.tree_util.PyTreeDef, shapes: Shapes, inputs: jax.tree_util.PyTreeDef
 ) -> _GpuCode:
     shape = jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(s, float) for s in shapes])
-    return _GpuCode(MemberPrograms(member, shape, inputs))
+    return _GpuCode(MemberPrograms(member, shape, inputs, (*RARELY, "happenings")))
 
 
 def _devices() -> list[cuda.Device]:

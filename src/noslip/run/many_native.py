@@ -96,7 +96,9 @@ def _cores() -> int:
 class MemberPrograms(Large):
     """The programs of a member, and how many inputs its step reads."""
 
-    def __init__(self, member: Member, shape: Fixed, inputs: jax.tree_util.PyTreeDef):
+    def __init__(
+        self, member: Member, shape: Fixed, inputs: jax.tree_util.PyTreeDef, rare: tuple[str, ...] = ()
+    ):
         _, structure, shapes = anatomy(shape[0])
         # of a single run, hence its bits; but a member with an event does not wait for the others
         self.single = programs_of(structure, shapes, member.integrator, member.events, inputs)
@@ -109,7 +111,9 @@ class MemberPrograms(Large):
             "begin": begin,
             "step": self.single.step
             if not member.events
-            else translate(lambda fixed, x: member.step(fixed, *x), shape, (self.single.carry, drive)),
+            else translate(
+                lambda fixed, x: member.step(fixed, *x), shape, (self.single.carry, drive), rare=rare
+            ),
             "after": translate(member.after, shape, self.full),
             "save": translate(member.save, shape, self.full),
         }

@@ -7,54 +7,63 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax import Array
 
 from noslip.engine.backends import native
 from noslip.engine.kept import jitted, kept
 from noslip.engine.memory import Table
 from noslip.engine.program import CannotTranslate, PyTree
 from noslip.engine.translate import translate
-from noslip.numerics.pytrees import anatomy
+from noslip.numerics.pytrees import anatomy, of_leaves
 from noslip.run.programs import Shapes, require_native
 from noslip.system import System
 
-OfState = Callable[[System, Array, Array, Array], PyTree]  # of q, v and t
+OfState = Callable[..., PyTree]  # of a system and of arrays
 
 
 class OfStates:
-    """`function` on one system; XLA's where it has no scalar program."""
+    """`function` on one system, of arrays with these `shapes`; XLA's where it has no scalar program."""
 
-    def __init__(self, function: OfState, system: System):
-        leaves, structure, shapes = anatomy(system)
+    def __init__(self, function: OfState, system: System, shapes: Shapes):
+        leaves, structure, leaf_shapes = anatomy(system)
         self.system, self.native = system, True
         try:
             require_native(system)
-            self.call, table, self.out = _code(function, structure, shapes)
+            self.call, table, self.out = _code(function, structure, leaf_shapes, shapes)
             self.fixed = table.pack(leaves, 1, 1)
         except CannotTranslate:
-            self.native, self.many = False, _by_xla(function)
+            self.native = False
+            self.many, self.given, self.out = _by_xla(function, structure, leaf_shapes, shapes)
 
-    def __call__(self, q: np.ndarray, v: np.ndarray, t: np.ndarray) -> Any:
-        """Arrays with a row for each state."""
+    def __call__(self, values: np.ndarray) -> np.ndarray:
+        """The bits of what it makes, in slots: a row for each row of `values`, the arrays side by side."""
+        count = len(values)
         if not self.native:
-            return jax.tree.map(np.asarray, self.many(self.system, q, v, t))
-        count = len(t)
-        states = np.ascontiguousarray(np.concatenate([q, v, t[:, None]], axis=1))  # SciPy's are columns
+            found = self.many(self.system, *self.given.split(values))
+            return self.out.pack(found, count, 1)[:, :, 0]
         out = np.empty((count, self.out.slots), np.int64)
-        self.call(np.repeat(self.fixed, count, axis=0), states, out, count)
-        return self.out.split_bits(out)
+        fixed = self.fixed if count == 1 else np.repeat(self.fixed, count, axis=0)
+        self.call(fixed, values, out, count)
+        return out
+
+
+def _arrays(shapes: Shapes) -> tuple[Any, ...]:
+    return tuple(jax.ShapeDtypeStruct(shape, float) for shape in shapes)
 
 
 @kept
 def _code(
-    function: OfState, structure: jax.tree_util.PyTreeDef, shapes: Shapes
+    function: OfState, structure: jax.tree_util.PyTreeDef, leaves: Shapes, shapes: Shapes
 ) -> tuple[native.NativeFunction, Table, Table]:
-    system = jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(s, float) for s in shapes])
-    x, t = jax.ShapeDtypeStruct((system.n,), float), jax.ShapeDtypeStruct((), float)
-    program = translate(lambda s, at: function(s, *at), system, (x, x, t))
+    system = jax.tree.unflatten(structure, _arrays(leaves))
+    program = translate(lambda s, at: function(s, *at), system, _arrays(shapes))
     return native.map_function(program, 1), Table(system), Table(program.shape)
 
 
 @kept
-def _by_xla(function: OfState) -> Callable[..., Any]:
-    return jitted(jax.vmap(function, (None, 0, 0, 0)))
+def _by_xla(
+    function: OfState, structure: jax.tree_util.PyTreeDef, leaves: Shapes, shapes: Shapes
+) -> tuple[Callable[..., Any], Table, Table]:
+    system, arrays = jax.tree.unflatten(structure, _arrays(leaves)), _arrays(shapes)
+    flat, parts = of_leaves(function, system, *arrays)
+    many = jitted(jax.vmap(function, (None, *(0 for _ in shapes))))
+    return many, Table(arrays), Table(jax.eval_shape(flat, *parts))

@@ -12,14 +12,14 @@ from noslip.integrators.solve import Status
 from noslip.run.driving import driving_table, of_step
 from noslip.run.pairing import Pairing
 from noslip.run.programs import StepPrograms
-from noslip.run.runner import NOTHING, Happened, Piece
-from noslip.run.step import TURN, Carry, Row
+from noslip.run.runner import NOTHING, Happened, Piece, RowsInSlots
+from noslip.run.step import Carry
 from noslip.system.inputs import Drive
 
 CAPACITY = 8192  # rows that one call can save
 
 
-class NativeTrajectory:
+class NativeTrajectory(RowsInSlots):
     """The time loop of machine code, on a table of slots for the state and one for the rows."""
 
     backend = "native"
@@ -62,16 +62,6 @@ class NativeTrajectory:
 
     def restore(self, carry: Carry) -> None:
         self.carry, self.reached = self.carries.pack(carry, 1, 1), int(carry.step)
-
-    def join(self, parts: list[np.ndarray]) -> Row:
-        together = np.concatenate(parts, axis=1) if len(parts) > 1 else parts[0]
-        return self.rows.split_bits(together.reshape(-1, self.rows.slots))
-
-    def last(self, rows: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        numbers, places, n = rows[0, -1, :, 0].view(np.float64), self.rows.first_slots, self.n
-        turns = numbers[places.turns : places.turns + n]
-        q, v = numbers[places.q : places.q + n], numbers[places.v : places.v + n]
-        return float(numbers[places.t]), q + TURN * turns, v.copy()
 
     def to(self, stop: int, last: int, every: int) -> Piece[np.ndarray]:
         first = self.reached

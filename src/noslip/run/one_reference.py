@@ -1,59 +1,54 @@
-"""Host-driven runs of the reference flow: heyoka's Taylor method, or SciPy's DOP853 without it."""
+"""Host-driven runs of the reference flow. The flow lands on every saved time; what is shown of its states
+is made by machine code, for all rows of a call at once."""
 
 from __future__ import annotations
 
-import copy
-import importlib.util
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from noslip.engine.backends.heyoka_expressions import heyoka_expressions
-from noslip.engine.backends.numpy_rows import evaluate_anyhow
-from noslip.engine.kept import jitted
-from noslip.engine.program import CannotTranslate
-from noslip.engine.translate import translate
 from noslip.integrators.solve import Status
 from noslip.numerics.forks import require_xla
-from noslip.numerics.pytrees import anatomy, replaced
+from noslip.numerics.pytrees import replaced
 from noslip.run import step as steps
 from noslip.run.driving import fed, of_step
+from noslip.run.flows import flow_of
 from noslip.run.of_states import OfStates
 from noslip.run.pairing import Pairing
-from noslip.run.runner import NOTHING, Happened, Piece, joined, last_of
+from noslip.run.runner import NOTHING, Happened, Piece, RowsInSlots
 from noslip.run.step import Carry, Interval, Row
 from noslip.system import System
 from noslip.system.inputs import Drive, Held
 from noslip.system.positions import put_back
 
 BLOCK = 256  # steps between restarts of the adaptive flow
-KEPT = 64  # compiled flows; the oldest goes first
-_compiled: dict[Any, Any] = {}
 
 
-class ReferenceTrajectory:
+class ReferenceTrajectory(RowsInSlots):
     """The interface of the compiled loop, on top of an adaptive flow that lands on every saved time."""
 
-    first_piece, brief, grain = 64, 0, BLOCK
-    join, last = staticmethod(joined), staticmethod(last_of)
+    first_piece, brief, grain = 4096, 1, BLOCK
 
     def __init__(
         self, pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float, h: float, inputs: Drive = None
     ):
         require_xla()
         system = self.system = pairing.system
-        self.integrator, self.inputs = pairing.integrator, inputs
+        self.integrator, self.inputs, self.n = pairing.integrator, inputs, system.n
         self.steered = isinstance(inputs, Held) and system.inputs_within(inputs.values)[1]
         self.h, self.t0 = h, t
-        q, self.v = (np.asarray(x) for x in system.shown(q, v))
         self.step, self.saved = 0, 0
-        self.q, self.turns = self._wrap(q, np.zeros(system.n))
-        self.flow, self.backend = _flow(system)
-        self.observed, self.projected = OfStates(_observed, system), OfStates(_projected, system)
-        self.first = self._rows([0], self.q[None], self.v[None])
+        self.flow = flow_of(system)
+        self.backend = self.flow.name
+        self.show, self.stand = _rows_of(system), _starts_of(system)
+        self.rows = self.show.out
+        q, self.v = (np.asarray(x) for x in system.shown(q, v))
+        self.q, self.turns = q, np.zeros(self.n)
+        self.first = self._here()
+        places, numbers = self.rows.first_slots, self.first[0, 0, :, 0].view(float)
+        self.q, self.turns = (numbers[x : x + self.n].copy() for x in (places.q, places.turns))
 
     def step_size(self, h: float) -> None:
         self.t0, self.h = self.t0 + self.step * (self.h - h), h
@@ -77,24 +72,22 @@ class ReferenceTrajectory:
         self.q, self.v, self.turns = np.asarray(seen.q), np.asarray(seen.v), np.asarray(carry.turns)
         self.step, self.saved = int(carry.step), int(carry.step - carry.interval.steps)
 
-    def to(self, stop: int, last: int, every: int) -> Piece[Row]:
+    def to(self, stop: int, last: int, every: int) -> Piece[np.ndarray]:
         """Advance past step `stop`; rows at the multiples of `every` and at `last`.
 
         The flow is restarted at the multiples of BLOCK and nowhere else, so that the states do not depend
         on how the host cuts the run into calls. There angles are wrapped and the velocity is put back on
         the constraint: both lose digits along the way (1e-11 in 1e4 time units of the rotating gearbox).
         """
-        failed, waiting = False, list[_Seen]()
+        failed, waiting = False, list[Seen]()
         while self.step < stop and not failed:
             failed = self._block(min((self.step // BLOCK + 1) * BLOCK, last), last, every, waiting)
         rows = self._shown(waiting)
-        if failed:
-            rows.interval.status[-1], rows.interval.failed_step[-1] = Status.NOT_FINITE, self.step + 1
-        return Piece(rows, self.step, failed)
+        return Piece(self._failed(rows, self.step + 1) if failed else rows, self.step, failed)
 
-    def aside(self, parts: np.ndarray) -> Row:
+    def aside(self, parts: np.ndarray) -> np.ndarray:
         """The motion from the start of the block, at these times; a failure is a row that is not finite."""
-        n, ahead = self.system.n, parts > 0
+        ahead = parts > 0
         times = self.t0 + (self.step + parts) * self.h
         states = np.tile(np.concatenate([self.q, self.v]), (len(parts), 1))
         if ahead.any():
@@ -103,61 +96,59 @@ class ReferenceTrajectory:
             states[ahead] = np.nan
             states[np.flatnonzero(ahead)[:reached]] = found[:reached]
         steps = np.floor(self.step + parts).astype(int)
-        nodes = np.ceil(self.step + parts).astype(int).tolist()
-        rows = self._rows(steps.tolist(), states[:, :n], states[:, n:], times, nodes)
-        lost = ~np.isfinite(states).all(axis=1)
-        rows.interval.status[lost], rows.interval.failed_step[lost] = Status.NOT_FINITE, steps[lost] + 1
+        rows = self._shown([Seen(steps, states, self.turns, ahead, times)], np.ceil(self.step + parts))
+        for k in np.flatnonzero(~np.isfinite(states).all(axis=1)).tolist():
+            self._failed(rows[:, : k + 1], int(steps[k]) + 1)
         return rows
 
-    def _block(self, end: int, last: int, every: int, waiting: list[_Seen]) -> bool:
+    def _failed(self, rows: np.ndarray, step: int) -> np.ndarray:
+        """The last of these rows says that this step has failed."""
+        places = self.rows.first_slots.interval
+        rows[0, -1, [places.status, places.failed_step], 0] = Status.NOT_FINITE, step
+        return rows
+
+    def _block(self, end: int, last: int, every: int, waiting: list[Seen]) -> bool:
         """On to step `end`; whether it failed. What is seen on the way waits to be shown."""
-        marks = np.arange((self.step // every + 1) * every, end + 1, every)
-        if not len(marks) or marks[-1] < end:
+        marks = np.arange(self.step - self.step % every, end + 1, every)
+        marks[0] = self.step
+        if marks[-1] < end:
             marks = np.append(marks, end)
-        times = self.t0 + np.append(self.step, marks) * self.h
-        states, reached = self._flow_through(np.concatenate([self.q, self.v]), times, marks - self.step)
-        failed, n = reached < len(marks), self.system.n
-        marks, states = marks[:reached], states[:reached]
-        self.step = int(marks[-1]) if reached else self.step
-        due = (marks % every == 0) | (marks == last) | (failed & (marks == self.step))
-        keep = slice(None) if due.all() else due
-        waiting.append(self._seen(marks[keep], states[keep, :n], states[keep, n:]))
-        if failed and not due.any():  # the failure belongs to the row before, which `simulate` merges
-            waiting.append(self._seen(np.array([self.step]), self.q[None], self.v[None]))
+        times, marks = self.t0 + marks * self.h, marks[1:]
+        here = np.concatenate([self.q, self.v])
+        states, reached = self._flow_through(here, times, marks - self.step)
+        failed, turns = reached < len(marks), self.turns
+        if failed:
+            marks, states = marks[:reached], states[:reached]
         if reached:
-            self._stand_at(states[-1])
+            self.step = int(marks[-1])
+            self._stand_at(states[-1], times[reached])
+        if failed or self.step % every:
+            due = (marks % every == 0) | (marks == last) | (failed & (marks == self.step))
+            marks, states = marks[due], states[due]
+        waiting.append(Seen(marks, states, turns))
+        if failed and not len(marks):  # the failure belongs to the row before, which `simulate` merges
+            waiting.append(Seen(np.array([self.step]), here[None], turns, False))
         return failed
 
-    def _stand_at(self, state: np.ndarray) -> None:
+    def _stand_at(self, state: np.ndarray, t: float) -> None:
         """Begin anew from there, with angles wrapped and the velocity on the constraint."""
-        n, t = self.system.n, self.t0 + self.step * self.h
-        self.q, self.turns = self._wrap(state[:n], self.turns)
-        if self.inputs is None:
-            self.v = self.projected(self.q[None], state[None, n:], np.array([t]))[0]
-        else:
-            system = self._system_at_node(self.step)
-            self.v = np.asarray(system.project_velocity(self.q, state[n:], t))
+        n = self.n
+        stand = self.stand if self.inputs is None else _starts_of(self._system_at_node(self.step))
+        found = stand(np.concatenate([state, self.turns, [t]])[None])[0].view(float)
+        self.q, self.v, self.turns = found[:n], found[n : 2 * n], found[2 * n :]
 
     def _flow_through(self, y: np.ndarray, times: np.ndarray, parts: np.ndarray) -> tuple[np.ndarray, int]:
         """The states at times[1:], so many steps further, and how many were reached; with inputs, each step
-        by itself. Where there are holonomic constraints, these and phi are met in every state."""
-        found, reached = self._freely_through(y, times, parts)
-        if (self.system.k or self.system.rotations) and reached:
-            rows = np.array(found[:reached]), times[1 : reached + 1]
-            return evaluate_anyhow(_put_back, None, self.system, *rows), reached
-        return found, reached
-
-    def _freely_through(self, y: np.ndarray, times: np.ndarray, parts: np.ndarray) -> tuple[np.ndarray, int]:
-        """The same as the flow finds it: positions and velocities leave their constraints by its errors."""
+        by itself. Positions and velocities leave their constraints by the errors of the flow."""
         if self.inputs is None:
-            return self.flow(self.system, y, times)
-        n, found = self.system.n, []
+            return self.flow.through(self.system, y, times)
+        n, found = self.n, []
         for k in range(int(np.ceil(parts[-1]))):
             system, start = self._system_at_node(self.step + k + 1), self.t0 + (self.step + k) * self.h
             if self.steered:  # a constraint that has switched
                 y = np.concatenate([y[:n], system.project_velocity(y[:n], y[n:], start)])
             inside = [t for t, part in zip(times[1:], parts, strict=True) if k < part < k + 1]
-            states, reached = self.flow(system, y, np.array([start, *inside, start + self.h]))
+            states, reached = self.flow.through(system, y, np.array([start, *inside, start + self.h]))
             found += list(states[: min(reached, len(inside))])
             if reached <= len(inside):
                 break
@@ -169,148 +160,78 @@ class ReferenceTrajectory:
         """With the inputs of the step that leads to node k, or of the first."""
         return self.system.driven(of_step(self.inputs, max(k - 1, 0)))
 
-    def _wrap(self, q: np.ndarray, before: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Declared angles in [-pi, pi], and the turns taken off in all."""
-        if not self.system.angles:
-            return q, np.zeros(q.shape)
-        turns = np.where(self.system.angle_mask, np.round(q / steps.TURN), 0.0)
-        return q - turns * steps.TURN - turns * steps.TURN_LOW, before + turns
+    def _here(self) -> np.ndarray:
+        """The row of the state in which the run stands."""
+        state = np.concatenate([self.q, self.v])[None]
+        return self._shown([Seen(np.array([self.step]), state, self.turns, False)])
 
-    def _rows(
-        self,
-        steps: list[int],
-        q: np.ndarray,
-        v: np.ndarray,
-        times: np.ndarray | None = None,
-        nodes: list[int] | None = None,
-    ) -> Row:
-        """Rows after so many steps; `nodes` are the ends of the steps whose inputs they have."""
-        ends = None if nodes is None else np.array(nodes, dtype=int)
-        return self._shown([self._seen(np.array(steps, dtype=int), q, v, times, ends)])
-
-    def _seen(
-        self,
-        k: np.ndarray,
-        q: np.ndarray,
-        v: np.ndarray,
-        times: np.ndarray | None = None,
-        nodes: np.ndarray | None = None,
-    ) -> _Seen:
-        t = self.t0 + k * self.h if times is None else times
-        return _Seen(k, k if nodes is None else nodes, t, *self._wrap(q, self.turns), v)
-
-    def _shown(self, parts: list[_Seen]) -> Row:
-        together = parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
-        k, nodes, t, wrapped, turns, v = together
-        if not len(k):
-            return jax.tree.map(lambda x: x[:0], self.first)
+    def _shown(self, parts: list[Seen], nodes: np.ndarray | None = None) -> np.ndarray:
+        """Rows; `nodes` are the ends of the steps whose inputs they have."""
+        n, count = self.n, sum([len(part.step) for part in parts])
+        values = np.empty((count, 3 * n + 4))
+        first, k, t = 0, values[:, 3 * n], values[:, 3 * n + 1]
+        for part in parts:
+            rows = slice(first, first := first + len(part.step))
+            values[rows, : 2 * n], values[rows, 2 * n : 3 * n] = part.states, part.turns
+            k[rows], values[rows, 3 * n + 3] = part.step, part.flown
+            t[rows] = self.t0 + part.step * self.h if part.times is None else part.times
+        if count:
+            values[0, 3 * n + 2] = k[0] - self.saved
+            values[1:, 3 * n + 2] = k[1:] - k[:-1]
+            self.saved = int(k[-1])
         if self.inputs is None:
-            lam, *energies = self.observed(wrapped, v, t)
-        else:
-            states = zip(nodes.tolist(), wrapped, v, t, strict=True)
-            seen = [_observed_by_xla(self._system_at_node(j), *state) for j, *state in states]
-            lam, *energies = jax.tree.map(lambda *x: np.stack(x), *seen)
-        counts, sizes = np.zeros(len(k), dtype=int), np.zeros(len(k))
-        taken = np.diff(k, prepend=self.saved)
-        self.saved = int(k[-1]) if len(k) else self.saved
-        records: list[Any] = [taken, counts, sizes, sizes, counts.copy(), counts - 1]
-        columns: list[Any] = [k, t, wrapped, turns, v, lam, t, *energies, Interval(*records)]
-        return Row(*columns)
+            return self.show(values)[None, :, :, None]
+        ends = (k if nodes is None else nodes).astype(int).tolist()
+        codes = [_rows_of(self._system_at_node(end)) for end in ends]
+        found = [code(row[None]) for code, row in zip(codes, values, strict=True)]
+        return np.concatenate([np.empty((0, self.rows.slots), np.int64), *found])[None, :, :, None]
 
 
-class _Seen(NamedTuple):
-    """States on the way, that have not been shown yet."""
+class Seen(NamedTuple):
+    """States that have not been shown yet, with the turns taken off before; `flown` to, or stood at."""
 
     step: np.ndarray
-    node: np.ndarray
-    t: np.ndarray
-    q: np.ndarray
+    states: np.ndarray
     turns: np.ndarray
-    v: np.ndarray
+    flown: np.ndarray | bool = True
+    times: np.ndarray | None = None  # t0 + step h if there are none
 
 
-def _observed(system: System, q: Array, v: Array, t: Array) -> Any:
-    return system.multipliers(q, v, t), *steps.energies(system.at(t), q, v)
+def _rows_of(system: System) -> OfStates:
+    return OfStates(_row, system, ((system.n,),) * 3 + ((),) * 4)
 
 
-def _put_back(_: None, system: System, y: Array, t: Array) -> Array:
-    """The state (q, v) nearby with g = 0, phi = 0 and quaternions of length 1."""
-    q = put_back(system.at(t), y[: system.n])
-    return jnp.concatenate(system.shown(q, system.project_velocity(q, y[system.n :], t)))
+def _starts_of(system: System) -> OfStates:
+    return OfStates(_standing, system, ((system.n,),) * 3 + ((),))
 
 
-_observed_by_xla = jitted(_observed)
+def _row(
+    system: System, q: Array, v: Array, turns: Array, k: Array, t: Array, taken: Array, flown: Array
+) -> Row:
+    """What is shown of a state, with angles wrapped: if the flow has led there, put back on its constraints.
+    Nonlinear ones take twenty steps back, which only the start of a block is worth."""
+    q, turns = _wrapped(system, q, turns)
+    if system.kind != "nonlinear" or system.k or system.rotations:
+        there = _put_back(system, q, v, t)
+        q, v = (jnp.where(flown > 0, new, old) for new, old in zip(there, (q, v), strict=True))
+    lam, interval = system.multipliers(q, v, t), replaced(Interval.empty(), steps=taken.astype(int))
+    return Row(k.astype(int), t, q, turns, v, lam, t, *steps.energies(system.at(t), q, v), interval)
 
 
-def _projected(system: System, q: Array, v: Array, t: Array) -> Array:
-    return system.project_velocity(q, v, t)
+def _standing(system: System, q: Array, v: Array, turns: Array, t: Array) -> tuple[Array, Array, Array]:
+    """The state from which the flow begins anew."""
+    q, turns = _wrapped(system, q, turns)
+    return *_put_back(system, q, v, t), turns
 
 
-@jitted
-def _acceleration(system: System, q: Array, v: Array, t: Array) -> Array:
-    return system.acceleration(q, v, t)
+def _put_back(system: System, q: Array, v: Array, t: Array) -> tuple[Array, Array]:
+    """The state nearby with g = 0, phi = 0 and quaternions of length 1."""
+    q = put_back(system.at(t), q)
+    q, v = system.shown(q, system.project_velocity(q, v, t))
+    return q, v
 
 
-def _flow(system: System) -> tuple[Any, str]:
-    """(system, state, times) -> (states at times[1:], how many were reached), and the name of the method."""
-    if importlib.util.find_spec("heyoka") is not None:
-        try:
-            return _taylor_flow(system), "heyoka"
-        except CannotTranslate:
-            pass  # the backend of the result says so
-    return _runge_kutta_flow, "scipy DOP853"
-
-
-def vector_field(system: System) -> list[tuple[Any, Any]]:
-    """heyoka's variables (q, then v) and their time derivatives; the parameters are its par[i], in order."""
-    import heyoka as hy
-
-    q, v = ([hy.expression(f"{x}{i}") for i in range(system.n)] for x in "qv")
-    shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(np.shape(leaf), float), system)
-    x, t = jax.ShapeDtypeStruct((system.n,), float), jax.ShapeDtypeStruct((), float)
-    program = translate(lambda s, at: s.acceleration(*at), shapes, (x, x, t), expand=False)
-    pars = [hy.par[k] for k in range(program.fixed)]
-    slopes = [*v, *heyoka_expressions(program, [*pars, *q, *v, hy.time])]
-    return list(zip([*q, *v], slopes, strict=True))
-
-
-def _taylor_flow(system: System) -> Any:
-    import heyoka as hy
-
-    key = anatomy(system)[1:]
-    if key not in _compiled:
-        while len(_compiled) >= KEPT:
-            del _compiled[next(iter(_compiled))]
-        pairs = vector_field(system)
-        made = hy.taylor_adaptive(pairs, [0.0] * len(pairs), compact_mode=True, high_accuracy=True)
-        _compiled[key] = made, []
-    one, free = _compiled[key]  # the solver, and copies of it that nobody uses now
-    known: list[Any] = [None, None]  # the last system, and its parameters in a row
-
-    def flow(system: System, state: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, int]:
-        solver = free.pop() if free else copy.deepcopy(one)
-        if known[0] is not system:
-            known[:] = system, np.concatenate([np.empty(0), *map(np.ravel, jax.tree.leaves(system))])
-        solver.pars[:] = known[1][: len(solver.pars)]  # heyoka keeps none after the last that is used
-        solver.time, solver.state[:] = times[0], state
-        outcome, *_, grid = solver.propagate_grid(times)
-        free.append(solver)
-        if outcome == hy.taylor_outcome.time_limit:
-            return grid[1:], len(times) - 1
-        good = int(np.sum(np.all(np.isfinite(grid[1:]), axis=1)))
-        return grid[1:], min(good, max(len(grid) - 1, 0))
-
-    return flow
-
-
-def _runge_kutta_flow(system: System, state: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, int]:
-    from scipy.integrate import solve_ivp
-
-    n = system.n
-
-    def rhs(t: float, y: np.ndarray) -> np.ndarray:
-        return np.concatenate([y[n:], _acceleration(system, y[:n], y[n:], t)])
-
-    options = {"method": "DOP853", "rtol": 2.3e-14, "atol": 1e-15}
-    found = solve_ivp(rhs, (times[0], times[-1]), state, t_eval=times, **options)  # type: ignore[call-overload]
-    return found.y.T[1:], found.y.shape[1] - 1
+def _wrapped(system: System, q: Array, turns: Array) -> tuple[Array, Array]:
+    """Declared angles in [-pi, pi], and the turns taken off in all."""
+    whole = jnp.where(system.angle_mask, jnp.round(q / steps.TURN), 0.0)
+    return q - whole * steps.TURN - whole * steps.TURN_LOW, turns + whole

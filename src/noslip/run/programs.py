@@ -33,6 +33,7 @@ Fixed = tuple[System, Array]  # what no step changes: the system, and h
 Initial = tuple[Array, Array, Array, Drive]  # q, v, t and the inputs of the first step
 Shapes = tuple[tuple[int, ...], ...]
 NO_INPUTS = jax.tree.structure(None)
+RARELY = ("newton_fallback",)  # what hardly ever happens in a step, by the names of jitted functions
 
 
 class StepPrograms(Large):
@@ -59,7 +60,7 @@ class StepPrograms(Large):
         self.start = self._stored("start", lambda: translate(start, self.fixed, self.initial))
         self.carry, self.row = self.start.shape
         given = (self.carry, drive)
-        self.step = self._stored("step", lambda: translate(step, self.fixed, given, rare="newton_fallback"))
+        self.step = self._stored("step", lambda: translate(step, self.fixed, given, rare=RARELY))
         self.save = self._stored("save", lambda: translate(save, self.fixed, self.carry))
         self.tables = {
             "fixed": Table(self.fixed),

@@ -14,10 +14,10 @@ from noslip.integrators.solve import Status
 from noslip.numerics.pytrees import replaced
 from noslip.run import step as steps
 from noslip.run.events import LOCATED, SLOTS, TINY, Events, crosses
-from noslip.run.one_reference import BLOCK, ReferenceTrajectory
+from noslip.run.one_reference import BLOCK, ReferenceTrajectory, Seen
 from noslip.run.pairing import Pairing
-from noslip.run.runner import NOTHING, Happened, Piece, joined
-from noslip.run.step import Carry, Row
+from noslip.run.runner import NOTHING, Happened, Piece
+from noslip.run.step import Carry
 from noslip.system import System
 from noslip.system.inputs import Drive
 
@@ -43,25 +43,25 @@ class WatchingReference(ReferenceTrajectory):
         super().restore(carry)
         self.values = np.asarray(carry.watch)
 
-    def to(self, stop: int, last: int, every: int) -> Piece[Row]:
-        parts: list[Row] = [self._rows([], np.empty((0, self.system.n)), np.empty((0, self.system.n)))]
+    def to(self, stop: int, last: int, every: int) -> Piece[np.ndarray]:
+        parts: list[np.ndarray] = [self.first[:, :0]]
         failed, self.told = False, NOTHING
         while self.step < stop and not failed and not len(self.told.which):
             rows, failed = self._watched(min((self.step // BLOCK + 1) * BLOCK, last), last, every)
             parts.append(rows)
-        return Piece(joined(parts), self.step, failed)
+        return Piece(np.concatenate(parts, axis=1), self.step, failed)
 
     def _values(self, q: np.ndarray, v: np.ndarray, t: float) -> np.ndarray:
         rows = (np.asarray(x, float)[None] for x in (q, v, t))
         return evaluate_anyhow(_event_values, self.events, self.system, *rows)[0]
 
-    def _watched(self, end: int, last: int, every: int) -> tuple[Row, bool]:
+    def _watched(self, end: int, last: int, every: int) -> tuple[np.ndarray, bool]:
         """On to the end of the block, or to the end of a step in which the state was reset, or of the run."""
         n, offset = self.system.n, steps.TURN * self.turns
         marks = np.arange(self.step, end + 1)
         times = self.t0 + marks * self.h
         here = np.concatenate([self.q, self.v])
-        flown, reached = self.flow(self.system, here, times)
+        flown, reached = self.flow.through(self.system, here, times)
         states = np.concatenate([here[None], flown[:reached]])
         q, v = states[:, :n] + offset, states[:, n:]
         f = evaluate_anyhow(_event_values, self.events, self.system, q, v, times[: len(states)])
@@ -91,7 +91,7 @@ class WatchingReference(ReferenceTrajectory):
         n, changed, since = self.system.n, None, t
 
         def at(time: float) -> np.ndarray:
-            return self.flow(self.system, state, np.array([t, time]))[0][0] if time > t else state
+            return self.flow.through(self.system, state, np.array([t, time]))[0][0] if time > t else state
 
         def value(time: float, e: int) -> float:
             x = at(time)
@@ -141,32 +141,32 @@ class WatchingReference(ReferenceTrajectory):
         found: list[Any],
         last: int,
         every: int,
-    ) -> tuple[Row, bool]:
+    ) -> tuple[np.ndarray, bool]:
         """The rows up to a step that ended otherwise than the flow."""
         which, x, time = outcome
         n, marks = self.system.n, np.arange(before - len(states) + 1, before + 1)
         rows = [self._commit(marks, states, -1, every, False)]
         self.step = before + 1
         if which >= 0 or self.step % every == 0 or self.step == last:
-            rows.append(self._rows([self.step], x[None, :n], x[None, n:], np.array([time])))
-        self.q, self.turns = self._wrap(x[:n], self.turns)
-        self.v = x[n:]
+            rows.append(
+                self._shown([Seen(np.array([self.step]), x[None], self.turns, True, np.array([time]))])
+            )
+        self._stand_at(x, time)
         self.values = self._values(self.q + steps.TURN * self.turns, self.v, time)
         self.told = _told(found, which, n)
-        return joined(rows), False
+        return np.concatenate(rows, axis=1), False
 
-    def _commit(self, marks: np.ndarray, states: np.ndarray, last: int, every: int, failed: bool) -> Row:
-        n, self.step = self.system.n, int(marks[-1])
+    def _commit(
+        self, marks: np.ndarray, states: np.ndarray, last: int, every: int, failed: bool
+    ) -> np.ndarray:
+        self.step = int(marks[-1])
         due = (marks % every == 0) | (marks == last) | (failed & (marks == self.step))
         keep = np.flatnonzero(due[1:]) + 1
-        rows = self._rows(marks[keep].tolist(), states[keep, :n], states[keep, n:])
-        if failed and not len(keep):
-            rows = self._rows([self.step], self.q[None], self.v[None])
-        if failed:
-            rows.interval.status[-1], rows.interval.failed_step[-1] = Status.NOT_FINITE, self.step + 1
+        here = failed and not len(keep)
+        rows = self._here() if here else self._shown([Seen(marks[keep], states[keep], self.turns)])
         if len(marks) > 1:
-            self._stand_at(states[-1])
-        return rows
+            self._stand_at(states[-1], self.t0 + self.step * self.h)
+        return self._failed(rows, self.step + 1) if failed else rows
 
 
 def _told(found: list[Any], stopped: int, n: int) -> Happened:

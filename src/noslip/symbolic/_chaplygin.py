@@ -23,7 +23,7 @@ import sympy as sp
 
 from noslip.errors import unknown_name
 from noslip.symbolic._exact import is_zero
-from noslip.symbolic._model import Model
+from noslip.symbolic._model import SymbolicModel
 from noslip.symbolic._tidy import inverse, neat, sines_and_cosines, tidy
 
 
@@ -49,7 +49,7 @@ GROUPS: dict[str, Callable[[Sequence[sp.Symbol]], sp.Matrix]] = {
 class Reduced:
     """The reduction of a model in plain symbols; `base` and `fibre` are positions of coordinates."""
 
-    model: Model
+    model: SymbolicModel
     group: str
     base: tuple[int, ...]
     fibre: tuple[int, ...]
@@ -252,7 +252,7 @@ def polynomial(quadratic: sp.MatrixBase, linear: sp.MatrixBase, w: Sequence[sp.E
 
 
 # ---- the conditions of a Chaplygin system -------------------------------------------------------------
-def reduce(model: Model, group: str, fibre: Sequence[str]) -> Reduced:
+def reduce(model: SymbolicModel, group: str, fibre: Sequence[str]) -> Reduced:
     """The reduction, or a sentence that says which condition fails and why."""
     if group not in GROUPS:
         raise ValueError(unknown_name("group", group, GROUPS))

@@ -5,8 +5,9 @@ So a system that was stated in JAX can be read, in pages and reports, in the for
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
@@ -27,8 +28,9 @@ LONGEST = 400  # operations; a formula beyond this is not for reading
 
 @dataclass(frozen=True)
 class Formulas:
-    """L, the constraints phi = 0 and the force components that are not zero, in the symbols q, v and those of
-    the parameters; `names` are the LaTeX names of all symbols."""
+    """L, the constraints phi = 0, the force components that are not zero and those first integrals that are
+    short enough to read, in the symbols q, v and those of the parameters; `names` are the LaTeX names of all
+    symbols."""
 
     lagrangian: sp.Expr
     constraints: tuple[sp.Expr, ...]  # holonomic ones last
@@ -36,16 +38,20 @@ class Formulas:
     q: tuple[sp.Symbol, ...]
     v: tuple[sp.Symbol, ...]
     names: Mapping[sp.Symbol, str]
+    first_integrals: Mapping[str, sp.Expr] = field(default_factory=dict)
 
     def latex(self) -> list[str]:
-        """One equation per entry."""
+        """One equation per entry: L, the constraints, the force."""
+        lines = [f"L = {self._shown(self.lagrangian)}"]
+        lines += [f"{self._shown(phi)} = 0" for phi in self.constraints]
+        return lines + [f"F_{{{name}}} = {self._shown(f)}" for name, f in self.force.items()]
 
-        def show(expression: sp.Expr) -> str:
-            return str(sp.latex(expression, symbol_names=self.names))
+    def first_integrals_latex(self) -> dict[str, str]:
+        """The first integrals by their names."""
+        return {name: self._shown(integral) for name, integral in self.first_integrals.items()}
 
-        lines = [f"L = {show(self.lagrangian)}"]
-        lines += [f"{show(phi)} = 0" for phi in self.constraints]
-        return lines + [f"F_{{{name}}} = {show(f)}" for name, f in self.force.items()]
+    def _shown(self, expression: sp.Expr) -> str:
+        return str(sp.latex(expression, symbol_names=self.names))
 
 
 def formulas(system: System) -> Formulas | None:
@@ -86,8 +92,14 @@ def formulas(system: System) -> Formulas | None:
         return None
     if sum(sp.count_ops(x) for x in (lagrangian, *constraints, *force)) > LONGEST:
         return None
+    integrals = {}
+    for name, integral in system.first_integrals.items():
+        with contextlib.suppress(CannotTranslate):
+            (expression,) = run(integral, at, velocity)
+            if sp.count_ops(expression) <= LONGEST // 4:
+                integrals[name] = expression
     acting = {name: f for name, f in zip(names, force, strict=False) if f != 0}
-    return Formulas(lagrangian, tuple(constraints), acting, q, v, shown)
+    return Formulas(lagrangian, tuple(constraints), acting, q, v, shown, integrals)
 
 
 def _symbols(name: str, shape: tuple[int, ...]) -> np.ndarray:

@@ -6,14 +6,14 @@ from collections.abc import Iterable
 
 import sympy as sp
 
-from noslip.symbolic._model import Model
+from noslip.symbolic._model import SymbolicModel
 from noslip.symbolic._symbols import TIME
 
 
 class Writer:
     """Prints the plain symbols of a model under the user's names."""
 
-    def __init__(self, model: Model):
+    def __init__(self, model: SymbolicModel):
         s, self.m = model.symbols, len(model.phi)
         self.model = model
         self.names = {q: sp.latex(sp.Symbol(name)) for q, name in zip(s.q, s.names, strict=True)}
@@ -32,11 +32,12 @@ class Writer:
         return sp.latex(expression, symbol_names=self.names)
 
     def equations(self) -> str:
-        """d/dt dL/dv - dL/dq = mu^T lam + force, one row per coordinate, then phi = 0."""
+        """d/dt dL/dv - dL/dq = mu^T lam + force, one row per coordinate, then phi = 0 and g = 0."""
         lam = sp.Matrix(self.m, 1, self.model.symbols.lam(self.m))
         right = self.model.mu.T * lam + self.model.applied_force
         rows = list(zip(self.model.euler_lagrange, right, strict=True))
-        return self._aligned([*rows, *((phi, sp.Integer(0)) for phi in self.model.phi)])
+        stated = self.model.phi if self.model.stated is None else self.model.stated
+        return self._aligned([*rows, *((phi, sp.Integer(0)) for phi in stated)])
 
     def multipliers(self) -> str:
         """lam in closed form."""

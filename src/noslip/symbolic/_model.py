@@ -4,8 +4,9 @@
     lam = -C^-1 (dphi/dq v + mu M^-1 f),      C = mu M^-1 mu^T          JS (23)
     acceleration = M^-1 (f + mu^T lam)
 
-with -d2L/dv dt in f and dphi/dt beside dphi/dq v where L and phi contain t. Every result is worked out when
-it is first asked for, and kept.
+with -d2L/dv dt in f and dphi/dt beside dphi/dq v where L and phi contain t. Rates of holonomic constraints g
+and of the lengths of quaternions are rows of phi in the `whole` model, which is that of the motion.
+Every result is worked out when it is first asked for, and kept.
 """
 
 from __future__ import annotations
@@ -23,13 +24,31 @@ from noslip.symbolic._tidy import inverse, tidy
 
 
 @dataclass(frozen=True)
-class Model:
+class SymbolicModel:
     """Lagrangian, constraints phi = 0 and applied force in the plain symbols of `symbols`."""
 
     symbols: Symbols
     lagrangian: sp.Expr
     phi: tuple[sp.Expr, ...]
     force: tuple[sp.Expr, ...] | None = None
+    g: tuple[sp.Expr, ...] = ()
+    turned: tuple[tuple[int, ...], ...] = ()  # the places of the quaternions
+    stated: tuple[sp.Expr, ...] | None = None  # what is written in the place of phi = 0
+
+    @cached_property
+    def whole(self) -> SymbolicModel:
+        """With dg/dt and u . du among the constraints, and with inertia along each u."""
+        if not (self.g or self.turned):
+            return self
+        q, v = self.symbols.q, self.symbols.v
+        rates = [sum((g.diff(x) * y for x, y in zip(q, v, strict=True)), g.diff(TIME)) for g in self.g]
+        lengths = [sp.Add(*(q[k] * v[k] for k in block)) for block in self.turned]
+        units = [sp.Add(*(q[k] ** 2 for k in block)) - 1 for block in self.turned]
+        inertia = sp.Add(*(x**2 for x in lengths)) / 2
+        stated = (*self.phi, *self.g, *units)
+        return SymbolicModel(
+            self.symbols, self.lagrangian + inertia, (*self.phi, *rates, *lengths), self.force, stated=stated
+        )
 
     @property
     def _v(self) -> sp.Matrix:
@@ -143,7 +162,8 @@ class Model:
     def check(self) -> None:
         """Refuse what is no mechanical system, each for a reason that one sentence can tell."""
         s, n, m = self.symbols, len(self.symbols.q), len(self.phi)
-        hessian = sp.hessian(self.lagrangian, s.v)
+        rows = len(self.whole.phi) - m
+        hessian = sp.hessian(self.whole.lagrangian, s.v)
         third = [x.diff(v) for x in hessian for v in s.v]
         if not all(is_zero(x) for x in dict.fromkeys(third)):
             raise ValueError(
@@ -155,8 +175,12 @@ class Model:
                 f"`lagrangian` must have a mass matrix d2L/dv2 of rank {n}, but its rank is {rank}: "
                 "some direction of motion has no kinetic energy"
             )
-        if not m < n:
-            raise ValueError(f"`nonholonomic_constraints` must be from 0 to {n - 1}, but {m} were given")
+        if not rows < n:
+            raise ValueError(f"`holonomic_constraints` must be fewer than coordinates, but {rows} were given")
+        if not m < n - rows:
+            raise ValueError(
+                f"`nonholonomic_constraints` must be from 0 to {n - rows - 1}, but {m} were given"
+            )
         if m and (rank := _rank(self.mu)) < m:
             raise ValueError(
                 f"`nonholonomic_constraints` must be independent, but the {m} given have rank {rank}: "

@@ -11,12 +11,14 @@ import jax
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
+from noslip.errors import unknown_name
+from noslip.rotations import names as quaternion
 from noslip.symbolic._chaplygin import reduce
 from noslip.symbolic._exact import Undecided
 from noslip.symbolic._generate import generate
 from noslip.symbolic._integrability import Integrability
 from noslip.symbolic._latex import Writer
-from noslip.symbolic._model import Model
+from noslip.symbolic._model import SymbolicModel
 from noslip.symbolic._reduction import SymbolicReduction
 from noslip.symbolic._symbols import TIME, Symbols, make_symbols, sequence
 from noslip.system import System
@@ -36,14 +38,17 @@ def system(
     fibre: Sequence[sp.Expr | str] | None = None,
     multiplier: sp.Expr | None = None,
     inputs: Mapping[sp.Symbol, float] | None = None,
+    holonomic_constraints: Sequence[sp.Expr] = (),
+    rotations: Sequence[str] = (),
 ) -> SymbolicSystem:
     """The mechanical system of a Lagrangian and constraints stated in SymPy.
 
     `coordinates` are functions of time (sympy.physics.mechanics.dynamicsymbols), velocities their time
     derivatives; all but `multiplier` may contain the time itself. Each constraint is an expression that is
     zero, or an equation; whether they are linear, affine or nonlinear in the velocities is found out; there
-    may be none. `constants` gives every other symbol its value and makes it a parameter. The keywords mean
-    what they mean in `System`, as expressions.
+    may be none. `holonomic_constraints` relate coordinates. A rotation "u" is the quaternion of the
+    coordinates u0, u1, u2, u3, and expressions are for one of length 1. `constants` gives every other symbol
+    its value and makes it a parameter. The keywords mean what they mean in `System`, as expressions.
     Constraints that are holonomic in disguise are accepted with a warning; see `integrability()`.
     """
     for name, values in (("constants", constants), ("inputs", inputs or {})):
@@ -51,7 +56,7 @@ def system(
             raise TypeError(f"`{name}` must be a dict of symbols and numbers, but {values!r} was provided")
     given = dict(inputs or {})
     symbols, parameters = make_symbols(coordinates, {**constants, **given})
-    model = _read(symbols, lagrangian, nonholonomic_constraints, force)
+    model = _read(symbols, lagrangian, nonholonomic_constraints, force, holonomic_constraints, rotations)
     made = SymbolicSystem(
         _function("lagrangian", [model.lagrangian], (), "qv", symbols),
         **_constraint_functions(model),
@@ -64,6 +69,10 @@ def system(
         fibre=None if fibre is None else _names("fibre", fibre),
         multiplier=None if multiplier is None else _function_of_q(symbols, "multiplier", multiplier),
         inputs={symbol.name: parameters[symbol.name] for symbol in given},
+        holonomic=_function("holonomic_constraints", model.g, (len(model.g),), "q", symbols)
+        if model.g
+        else None,
+        rotations=tuple(rotations),
         model=model,
     )
     if message := _disguise(model):
@@ -76,7 +85,7 @@ def system(
 class SymbolicSystem(System):
     """A `System` that also knows its equations in symbols. Made by `noslip.symbolic.system`."""
 
-    model: Model = field(kw_only=True, repr=False)
+    model: SymbolicModel = field(kw_only=True, repr=False)
 
     # ---- in the user's symbols --------------------------------------------------------------------
     @property
@@ -111,18 +120,23 @@ class SymbolicSystem(System):
 
     @property
     def constraints_expr(self) -> sp.ImmutableMatrix:
-        """phi, as given."""
+        """phi, as given; `holonomic_expr` has the rest."""
         return self._written(sp.ImmutableMatrix(self.m, 1, self.model.phi))
 
     @property
+    def holonomic_expr(self) -> sp.ImmutableMatrix:
+        """g, as given."""
+        return self._written(sp.ImmutableMatrix(self.k, 1, self.model.g))
+
+    @property
     def multipliers_expr(self) -> sp.ImmutableMatrix:
-        """lam of JS (23) in closed form."""
-        return self._written(self.model.multipliers)
+        """lam of JS (23) in closed form, then those of holonomic constraints."""
+        return self._written(self.model.whole.multipliers[: self.m + self.k, :])
 
     @property
     def acceleration_expr(self) -> sp.ImmutableMatrix:
-        """dv/dt in closed form, JS (22)."""
-        return self._written(self.model.acceleration)
+        """dv/dt in closed form, JS (22); with rotations, at quaternions of length 1."""
+        return self._written(self.model.whole.acceleration)
 
     def _written(self, expression: Any) -> Any:
         return self.model.symbols.write(expression)
@@ -130,16 +144,17 @@ class SymbolicSystem(System):
     # ---- LaTeX ------------------------------------------------------------------------------------
     def equations_latex(self) -> str:
         """d/dt dL/dv - dL/dq = mu^T lam + force, and the constraints."""
-        return Writer(self.model).equations()
+        return Writer(self.model.whole).equations()
 
     def multipliers_latex(self) -> str:
         """The multipliers in closed form."""
-        self._need_constraints("multipliers_latex()")
-        return Writer(self.model).multipliers()
+        if not self.k:
+            self._need_constraints("multipliers_latex()")
+        return Writer(self.model.whole).multipliers()
 
     def accelerations_latex(self) -> str:
         """The accelerations in closed form."""
-        return Writer(self.model).accelerations()
+        return Writer(self.model.whole).accelerations()
 
     def one_forms_latex(self) -> str:
         """The one-forms of the constraints (for nonlinear ones dphi/dv) and the drift."""
@@ -165,6 +180,7 @@ class SymbolicSystem(System):
         which condition fails and why.
         """
         self._need_constraints("chaplygin()")
+        self.need_free_positions("chaplygin()")
         if self.moving:
             raise ValueError("chaplygin() needs a Lagrangian and constraints without t, but these contain it")
         fibre = self.fibre or self.coordinates[-self.m :]
@@ -175,7 +191,7 @@ class SymbolicSystem(System):
             raise ValueError(f"{what} is about constraints, but this system has none")
 
 
-def _disguise(model: Model) -> str:
+def _disguise(model: SymbolicModel) -> str:
     """A sentence about hidden holonomic constraints; empty if there are none or nobody knows."""
     if model.kind == "nonlinear" or not model.phi:
         return ""
@@ -195,20 +211,48 @@ def _constraint(symbols: Symbols, given: Any) -> sp.Expr:
     if not phi.free_symbols & set(symbols.v):
         own = symbols.write(phi)
         raise ValueError(
-            f"a constraint must contain velocities, but {own} = 0 does not: it is holonomic as given and "
-            f"must be differentiated, {own.diff(symbols.time)} = 0, with initial values that satisfy both"
+            f"a constraint must contain velocities, but {own} = 0 does not: it is holonomic and "
+            "belongs into `holonomic_constraints`"
         )
     return phi
 
 
-def _read(symbols: Symbols, lagrangian: Any, constraints: Any, force: Any) -> Model:
+def _placed(symbols: Symbols, given: Any) -> sp.Expr:
+    if isinstance(given, bool) or given in (sp.true, sp.false):
+        raise ValueError(
+            f"a holonomic constraint must relate coordinates, but {given} was provided: it holds always or "
+            "never"
+        )
+    g = symbols.read("holonomic_constraints", given, velocities=False, time=True)
+    if not g.free_symbols & set(symbols.q):
+        raise ValueError(
+            f"a holonomic constraint must contain coordinates, but {symbols.write(g)} = 0 does not"
+        )
+    return g
+
+
+def _turned(symbols: Symbols, rotations: Any) -> tuple[tuple[int, ...], ...]:
+    """The places of the quaternions; refuses names that are not there."""
+    found = []
+    for name in sequence("rotations", rotations):
+        if missing := [x for x in quaternion(name) if x not in symbols.names]:
+            raise ValueError(unknown_name("coordinate of a rotation", missing[0], symbols.names))
+        found.append(tuple(symbols.names.index(x) for x in quaternion(name)))
+    return tuple(found)
+
+
+def _read(
+    symbols: Symbols, lagrangian: Any, constraints: Any, force: Any, holonomic: Any, rotations: Any
+) -> SymbolicModel:
     """The checked model of the user's expressions."""
     forces = None if force is None else sequence("force", force, len(symbols.q))
-    model = Model(
+    model = SymbolicModel(
         symbols,
         symbols.read("lagrangian", lagrangian, time=True),
         tuple(_constraint(symbols, c) for c in sequence("nonholonomic_constraints", constraints)),
         None if forces is None else tuple(symbols.read("force", f, time=True) for f in forces),
+        tuple(_placed(symbols, g) for g in sequence("holonomic_constraints", holonomic)),
+        _turned(symbols, rotations),
     )
     model.check()
     return model
@@ -221,13 +265,13 @@ def _function(label: str, expressions: Any, shape: tuple[int, ...], arguments: s
     return Timed(generate(label, expressions, shape, arguments + "t", symbols))
 
 
-def _force_function(model: Model) -> dict[str, Any]:
+def _force_function(model: SymbolicModel) -> dict[str, Any]:
     if model.force is None:
         return {}
     return {"force": generate("force", model.force, (len(model.force),), "qvt", model.symbols)}
 
 
-def _constraint_functions(model: Model) -> dict[str, Any]:
+def _constraint_functions(model: SymbolicModel) -> dict[str, Any]:
     s, m, n = model.symbols, len(model.phi), len(model.symbols.q)
     if not m:
         return {}
@@ -251,7 +295,7 @@ def _integrals(symbols: Symbols, given: Mapping[str, sp.Expr] | None) -> dict[st
     return integrals
 
 
-def _frame(model: Model, given: Any) -> Any:
+def _frame(model: SymbolicModel, given: Any) -> Any:
     s, m, n = model.symbols, len(model.phi), len(model.symbols.q)
     if not isinstance(given, sp.MatrixBase):
         raise TypeError(

@@ -16,6 +16,8 @@ import numpy as np
 from jax import Array
 
 from noslip.engine.backends.numpy_rows import evaluate_anyhow
+from noslip.engine.backends.often import evaluate_often
+from noslip.engine.program import CannotTranslate
 from noslip.numerics.linear import nearly_parallel
 from noslip.system.derived import lagrangian_by
 from noslip.system.positions import dependent_rows
@@ -227,8 +229,12 @@ def parallel_along(
         return False
     rows = np.unique(np.linspace(0, len(q) - 1, looks).round().astype(int))
     when = (t[rows],) if system.clocked else ()
-    found = evaluate_anyhow(_one_forms, None, system, q[rows], v[rows], *when)
-    return any(nearly_parallel(mu) for mu in found)
+    states = q[rows], v[rows], *when
+    try:
+        found = evaluate_often(_one_forms, None, system, *states)
+    except CannotTranslate:
+        found = evaluate_anyhow(_one_forms, None, system, *states)
+    return nearly_parallel(found)
 
 
 def _one_forms(_: None, system: System, q: Array, v: Array, t: Array | None = None) -> Array:
@@ -249,4 +255,7 @@ def admissibility(_: None, system: System, q: Array, v: Array) -> tuple[Array, A
 
         by_leaf = jnp.abs(jax.jacfwd(phi)(leaf)).reshape(system.rows, leaf.size)
         slope = slope + by_leaf @ jnp.abs(leaf).ravel()
+    if system.k:  # of G alone: where g has an extremum, as the height of a coin that stands, G v has no terms
+        bent = jnp.abs(jax.jacfwd(system.G)(q))
+        slope = slope.at[system.m : system.m + system.k].add((bent @ jnp.abs(q)) @ jnp.abs(v))
     return system.phi(q, v), ADMISSIBLE * system.constraint_size(q, v) + 4 * EPS * slope

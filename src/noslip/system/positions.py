@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from noslip.engine.backends.numpy_rows import evaluate_anyhow
 from noslip.errors import shown
 from noslip.numerics.linear import solve, spd_solve
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 ITERATIONS = 60
 ROUND_OFF = 64 * float(np.finfo(float).eps)  # of the terms of g
+TURNS = 3  # of all angles at random
 PUT_BACK = 4  # Newton steps from an error of the size of a local one
 
 
@@ -51,10 +53,9 @@ def nearest_position(system: System, q: np.ndarray, fixed: Iterable[str]) -> np.
     if q.shape != (system.n,) or not np.all(np.isfinite(q)):
         raise ValueError(f"`q` must be {system.n} finite numbers, but {shown(q)} was provided")
     free = np.setdiff1d(np.arange(system.n), held)
-    M = np.asarray(system.mass_matrix(q))[np.ix_(free, free)]
-    x = q.copy()
+    x, M = q.copy(), _here(system, q)[2][np.ix_(free, free)]
     for _ in range(ITERATIONS):
-        g, G = np.asarray(system.g(x)), np.asarray(system.G(x))
+        g, G, _ = _here(system, x)
         if not (np.all(np.isfinite(g)) and np.all(np.isfinite(G))):
             break
         lift = np.linalg.solve(M, G[:, free].T)
@@ -62,16 +63,34 @@ def nearest_position(system: System, q: np.ndarray, fixed: Iterable[str]) -> np.
         x[free] -= step
         if np.all(np.abs(step) <= 1e-15 * (np.abs(x[free]) + np.max(np.abs(x)))):
             break
-    g, terms = np.asarray(system.g(x)), np.asarray(holonomic_size(system, jnp.asarray(x)))
+    g, terms = (values[0] for values in evaluate_anyhow(_with_size, None, system, x[None]))
     if not np.all(np.abs(g) <= ROUND_OFF * (terms + np.max(terms, initial=0.0))):
         held_ones = f" with {', '.join(names)} fixed" if names else ""
         raise ValueError(f"no position with g(q) = 0 was found near q = {q}{held_ones}: g = {g} is left")
     return x
 
 
+def _here(system: System, q: np.ndarray) -> tuple[np.ndarray, ...]:
+    """g, G and M."""
+    return tuple(values[0] for values in evaluate_anyhow(_slopes, None, system, q[None]))
+
+
+def _slopes(_: None, system: System, q: Array) -> tuple[Array, Array, Array]:
+    return system.g(q), system.G(q), system.mass_matrix(q)
+
+
+def _with_size(_: None, system: System, q: Array) -> tuple[Array, Array]:
+    return system.g(q), holonomic_size(system, q)
+
+
 def holonomic_size(system: System, q: Array) -> Array:
-    """The sizes of the terms that g is the sum of, as far as its slopes tell: |dg/dq| |q| + |dg/dp| |p|."""
+    """The sizes of the terms that g is the sum of, as far as its slopes tell: |dg/dq| |q| + |dg/dp| |p|; and
+    how much it changes with angles, which tells the lengths that are written into it."""
     size = jnp.abs(system.G(q)) @ jnp.abs(q)
+    turning = system.angle_mask.copy()
+    turning[[k for block in system.blocks for k in block]] = True
+    for away in np.random.default_rng(0).uniform(-1, 1, (TURNS, system.n)) * turning if turning.any() else ():
+        size = size + jnp.nan_to_num(jnp.abs(system.g(q + away) - system.g(q))) / TURNS
     leaves, structure = jax.tree.flatten(system)
     for k, leaf in enumerate(leaves):
 

@@ -16,6 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from noslip.engine.backends.numpy_rows import evaluate_anyhow
+
 if TYPE_CHECKING:
     from noslip.system import System
 
@@ -36,55 +38,66 @@ def consistent_velocity(system: System, q: np.ndarray, fixed: Mapping[str, Any])
     raise ValueError(_refusal(system, names, fixed))
 
 
-Condition = tuple[Callable[[Array, Array], Array], float]
+Speed = int | Callable[..., Any]  # of a coordinate, by its number, or a function of (q, v, p)
+Condition = tuple[Speed, float]
 
 
 def _condition(system: System, name: str, given: Any) -> Condition:
-    """f(q, v) and the value that it shall have."""
+    """The speed and the value that it shall have."""
     if isinstance(given, tuple) and len(given) == 2 and callable(given[0]):
-        function, value = given
-        return lambda q, v: jnp.asarray(function(q, v, system.parameters), float), float(value)
+        return given[0], float(given[1])
     index = system.index(name)
     if isinstance(given, bool) or np.ndim(given) != 0 or not np.isfinite(np.asarray(given, float)):
         raise ValueError(
             f"`fixed['{name}']` must be a speed, or a pair of a function f(q, v, p) and its value, "
             f"but {given!r} was provided"
         )
-    return lambda q, v: v[index], float(given)
+    return index, float(given)
 
 
 def _least(system: System, q: np.ndarray, chosen: list[Condition]) -> np.ndarray | None:
     """The velocity, or None where none is found."""
-    M, n = np.asarray(system.mass_matrix(q)), system.n
-    functions, values = [f for f, _ in chosen], np.array([value for _, value in chosen])
+    (M,), n = evaluate_anyhow(_mass, None, system, q[None]), system.n
+    speeds, values = tuple(speed for speed, _ in chosen), np.array([value for _, value in chosen])
 
-    @jax.jit
-    def conditions(v: Array) -> Array:
-        speeds = [f(jnp.asarray(q), v) for f in functions]
-        return jnp.concatenate([system.phi(q, v), jnp.array(speeds) - values])
+    def conditions(v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        g, J, bends = (x[0] for x in evaluate_anyhow(_derivatives, speeds, system, q[None], v[None]))
+        g[len(g) - len(values) :] -= values
+        return g, J, bends
 
-    slope = jax.jit(jax.jacfwd(conditions))
-    curvature = jax.jit(jax.jacfwd(jax.jacrev(conditions)))
     speed = float(np.max(np.abs(values), initial=0.0)) or 1.0
     rng, found = np.random.default_rng(0), []
-    for k in range(TRIES):
+    linear = all(not np.any(conditions(v)[2]) for v in (np.ones(n), np.arange(n) + 1.0))
+    for k in range(1 if linear else TRIES):  # of linear conditions there is one solution, or none
         start = np.zeros(n) if k == 0 else speed * rng.normal(size=n)
-        if (v := _solved(M, start, conditions, slope, curvature)) is not None:
+        if (v := _solved(M, start, conditions)) is not None:
             found.append(v)
-        if _is_linear(curvature, np.ones(n), np.arange(n) + 1.0):
-            break  # one solution, or none
     return min(found, key=lambda v: float(v @ M @ v)) if found else None
 
 
-def _is_linear(curvature: Any, *at: np.ndarray) -> bool:
-    return all(not np.any(np.asarray(curvature(v))) for v in at)
+def _mass(_: None, system: System, q: Array) -> Array:
+    return system.mass_matrix(q)
 
 
-def _solved(M: np.ndarray, v: np.ndarray, g: Any, slope: Any, curvature: Any) -> np.ndarray | None:
+def _derivatives(speeds: tuple[Speed, ...], system: System, q: Array, v: Array) -> tuple[Array, Array, Array]:
+    """phi and the speeds, with first and second derivatives by v."""
+
+    def conditions(v: Array) -> Array:
+        found = [v[f] if isinstance(f, int) else f(q, v, system.parameters) for f in speeds]
+        return jnp.concatenate([system.phi(q, v), jnp.array([jnp.asarray(x, float) for x in found])])
+
+    slope = jax.jacfwd(conditions)
+    return conditions(v), slope(v), jax.jacfwd(slope)(v)
+
+
+Conditions = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray]]
+
+
+def _solved(M: np.ndarray, v: np.ndarray, conditions: Conditions) -> np.ndarray | None:
     """Newton's method for M v = J^T nu, g(v) = 0; dependent conditions are met by least squares."""
-    n, nu = len(v), np.zeros(len(np.asarray(g(v))))
+    n, nu = len(v), np.zeros(len(conditions(v)[0]))
     for _ in range(ITERATIONS):
-        J, values, bends = (np.asarray(f(v)) for f in (slope, g, curvature))
+        values, J, bends = conditions(v)
         if not all(np.all(np.isfinite(x)) for x in (v, J, values, bends)):
             return None
         bend = np.tensordot(nu, bends, 1)
@@ -94,10 +107,11 @@ def _solved(M: np.ndarray, v: np.ndarray, g: Any, slope: Any, curvature: Any) ->
         v, nu = v + step[:n], nu + step[n:]
         if np.max(np.abs(step[:n])) <= ROUND_OFF * np.max(np.abs(v), initial=1e-300):
             break
-    J, values = np.asarray(slope(v)), np.abs(np.asarray(g(v)))
+    values, J, _ = conditions(v)
     force = np.max(np.abs(M @ v - J.T @ np.linalg.lstsq(J.T, M @ v, rcond=None)[0]), initial=0.0)
     size = np.abs(J) @ np.abs(v) + np.max(np.abs(v), initial=0.0)
-    good = np.all(values <= 1e3 * ROUND_OFF * size) and force <= 1e-6 * np.max(np.abs(M @ v), initial=1e-300)
+    good = np.all(np.abs(values) <= 1e3 * ROUND_OFF * size)
+    good = good and force <= 1e-6 * np.max(np.abs(M @ v), initial=1e-300)
     return v if good else None
 
 

@@ -144,6 +144,16 @@ class Turned:
         q, v = jnp.asarray(q), jnp.asarray(v)
         return scaled(self.blocks, q, q), tangent(self.blocks, q, v)
 
+    def alike(self, q: Any, v: Any, to: Any) -> tuple[Any, Any]:
+        """The same states, of any number of rows, with each u or -u as is nearer to that of `to`: for
+        differences, to which these would be two."""
+        for block in self.blocks if self.rotations else ():
+            place = jnp.array(block)
+            q, v, to = (jnp.asarray(x) for x in (q, v, to))
+            other = jnp.sum(q[..., place] * to[..., place], axis=-1, keepdims=True) < 0
+            q, v = (x.at[..., place].set(jnp.where(other, -x[..., place], x[..., place])) for x in (q, v))
+        return q, v
+
     def made_homogeneous(self) -> dict[str, Any]:
         """The functions of the system for quaternions of any length, by name."""
         system: Any = self

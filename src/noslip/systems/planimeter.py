@@ -4,7 +4,7 @@ Coordinates r = (x, y, z) and the turns area_x, area_y, area_z of the flywheels,
 inertias, springs k across and k_z along the z axis:
 
     L = (|rdot|^2 + |sdot|^2) / 2 - (k (x^2 + y^2) + k_z z^2) / 2
-    sdot = c r x rdot
+    sdot = c cross(r, rdot)
 
 s is 2 c times the area swept about the origin, seen along the three axes. In the plane this is the system of
 Brockett, the Heisenberg group. With the translations of s as group it is a Chaplygin system with a base of
@@ -12,9 +12,9 @@ three dimensions. Its reduced metric is (1 + c^2 r^2) 1 - c^2 r r^T and the reac
 -2 c^2 (r |rdot|^2 - rdot (r . rdot)); it is Hamiltonizable with the multiplier f = 1 / (1 + c^2 r^2), and
 f^2 dr dp is an invariant measure.
 
-A torque N = -r x grad V on the particle turns the flywheels too: d(r x rdot)/dt = N / (1 + c^2 r^2), so
-the multipliers are c N / (1 + c^2 r^2) and x ydot - y xdot is constant, N having no z component. A central
-force (k = k_z) never needs the constraint: free particles sweep equal areas in equal times.
+A torque N = -cross(r, grad V) on the particle turns the flywheels too: d cross(r, rdot) / dt = N / (1 + c^2
+r^2), so the multipliers are c N / (1 + c^2 r^2) and x ydot - y xdot is constant, N having no z component. A
+central force (k = k_z) never needs the constraint: free particles sweep equal areas in equal times.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def lagrangian(q: Array, v: Array, p: Parameters) -> Array:
 
 
 def sweep(q: Array, p: Parameters) -> Array:
-    """The matrix of rdot -> c r x rdot."""
+    """The matrix of rdot -> c cross(r, rdot)."""
     x, y, z = q[:3]
     return p["c"] * jnp.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
 

@@ -1,7 +1,8 @@
 """Systems with holonomic constraints on which the claims of methods are checked: none has a frame.
 
-One has everything: a varying mass matrix, terms of L linear in v, a velocity constraint, two holonomic ones,
-a force; another only a curve. Parameters are no round numbers.
+One has everything but a rotation: a varying mass matrix, terms of L linear in v, a velocity constraint, two
+holonomic ones, a force; an ellipsoid that rolls has a rotation. Another has only a curve. Parameters are no
+round numbers.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from noslip import rotations
 from noslip.system import Parameters, System
 
 Start = tuple[System, np.ndarray, np.ndarray]
@@ -105,10 +107,68 @@ def everything_free() -> Start:
     return everything(force=False)
 
 
-SYSTEMS: tuple[Callable[[], Start], ...] = (pendulum, bead, linkage, everything, everything_free)
+def ellipsoid(force: bool = True) -> Start:
+    """An ellipsoid that rolls on a plane without slipping, its mass centre off the middle and held by a
+    spring, its attitude a quaternion; the force is drag, and a torque that varies in time."""
+    squares, offset = np.array([0.81, 0.49, 0.36]), np.array([0.07, -0.05, 0.11])
+
+    def contact(gamma: Array) -> Array:
+        return jnp.asarray(offset) - squares * gamma / jnp.sqrt(jnp.dot(squares, gamma**2))
+
+    def lagrangian(q: Array, v: Array, p: Parameters) -> Array:
+        w = rotations.body_rates(q[3:], v[3:])
+        kinetic = 0.5 * p["mass"] * jnp.dot(v[:3], v[:3]) + 0.5 * jnp.dot(p["inertia"] * w, w)
+        spring = 0.5 * p["spring"] * (q[0] ** 2 + 1.7 * q[1] ** 2)
+        return kinetic - p["mass"] * p["gravity"] * q[2] - spring
+
+    def one_forms(q: Array, p: Parameters) -> Array:
+        return jnp.concatenate([jnp.eye(3), rotations.rolling(contact)(q[3:])], axis=1)[:2]
+
+    def holonomic(q: Array, p: Parameters) -> Array:
+        return (q[2] - rotations.height(contact)(q[3:]))[None]
+
+    def push(q: Array, v: Array, t: Array, p: Parameters) -> Array:
+        torque = jnp.array([0.0, 0.2 * jnp.cos(t), 0.1]) - 0.15 * rotations.body_rates(q[3:], v[3:])
+        turned = 4 * rotations.frame("body")(q[3:]) @ torque
+        return jnp.concatenate([-0.1 * v[:3] * jnp.sqrt(1 + jnp.dot(v[:3], v[:3])), turned])
+
+    system = System(
+        lagrangian,
+        one_forms=one_forms,
+        holonomic=holonomic,
+        coordinates=("x", "y", "z", *rotations.names("u")),
+        rotations=("u",),
+        parameters={
+            "mass": 1.3,
+            "gravity": 0.9,
+            "spring": 0.7,
+            "inertia": np.array([0.21, 0.34, 0.43]),
+        },
+        force=push if force else None,
+    )
+    u = np.asarray(rotations.from_euler("zxz", [0.3, 0.8, -0.4]))
+    height = float(rotations.height(contact)(u))
+    du = np.asarray(rotations.from_rates(u, [0.5, -0.8, 0.6]))
+    return started(system, [0.2, -0.3, height, *u], [0.0, 0.0, 0.0, *du], fixed=rotations.names("u"))
 
 
-def started(system: System, q: list[float], v: list[float]) -> Start:
+def ellipsoid_free() -> Start:
+    """The same without the force, so that its energy stays."""
+    return ellipsoid(force=False)
+
+
+SYSTEMS: tuple[Callable[[], Start], ...] = (
+    pendulum,
+    bead,
+    linkage,
+    everything,
+    everything_free,
+    ellipsoid,
+    ellipsoid_free,
+)
+
+
+def started(system: System, q: list[float], v: list[float], fixed: tuple[str, ...] = ()) -> Start:
     """The nearest admissible state."""
-    position = system.project_position(q)
+    position = system.project_position(q, fixed=fixed)
     return system, position, np.asarray(system.project_velocity(position, v))

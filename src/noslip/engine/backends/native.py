@@ -79,6 +79,18 @@ def run_passes(module: ModuleRef, passes: PassBuilder) -> None:
     manager.detach()
 
 
+def few_passes(module: ModuleRef, passes: PassBuilder) -> None:
+    """The most useful passes, for large modules."""
+    import llvmlite.binding as llvm
+
+    few = llvm.create_new_function_pass_manager()
+    for name in PASSES:
+        getattr(few, f"add_{name}_pass")()
+    for function in module.functions:
+        if not function.is_declaration:
+            few.run(function, passes)
+
+
 def _surroundings() -> str:
     """What decides the machine code of a text."""
     import llvmlite
@@ -108,29 +120,24 @@ def _compiled(text: str, quickly: bool) -> bytes:
     options.slp_vectorization = options.loop_vectorization = False  # lanes are written out already
     passes = llvm.create_pass_builder(machine, options)
     if not quickly and text.count("\n") > LARGE:
-        few = llvm.create_new_function_pass_manager()
-        for name in PASSES:
-            getattr(few, f"add_{name}_pass")()
-        for function in module.functions:
-            if not function.is_declaration:
-                few.run(function, passes)
+        few_passes(module, passes)
     elif not quickly:
         run_passes(module, passes)
     return machine.emit_object(module)
 
 
 class Module:
-    """Machine code of some functions; alive as long as the object. Those of the text `rare` hardly ever run,
-    and those of a module that is used `once` in a run need not be fast either, if they are large."""
+    """Machine code of some functions, made well or `quickly`; alive as long as the object. Those of the text
+    `rare` hardly ever run."""
 
-    def __init__(self, text: str, rare: str = "", once: bool = False):
+    def __init__(self, text: str, rare: str = "", quickly: bool = False):
         import llvmlite.binding as llvm
 
         features()
         _find_library_functions()
         # only the machine code is kept: an engine that owns the IR holds some ten megabytes per program
         self.engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine(OPTIMIZE))
-        self.engine.add_object_file(_machine_code(text, once and text.count("\n") > LARGE))
+        self.engine.add_object_file(_machine_code(text, quickly))
         if rare:
             self.engine.add_object_file(_machine_code(rare, True))
         self.engine.finalize_object()
@@ -140,9 +147,19 @@ class Module:
         return NativeFunction(call, self)
 
 
-def map_function(program: Program, width: int, once: bool = False) -> NativeFunction:
-    """call(fixed, values, out, groups): the program on each group of lanes; `once` in a run, or often."""
+def map_function(program: Program, width: int, once: bool = False, quickly: bool = False) -> NativeFunction:
+    """call(fixed, values, out, groups): the program on each group of lanes. What runs `once` in a run need
+    not be fast if it is large; what is made `quickly` need not be."""
     w = LlvmWriter(width)
+    text = map_text(w, program, "map")
+    whole = w.module([text])
+    module = Module(whole, w.rare_module(), quickly or (once and whole.count("\n") > LARGE))
+    pointer = ctypes.c_void_p
+    return module.function("map", pointer, pointer, pointer, ctypes.c_int64)
+
+
+def map_text(w: LlvmWriter, program: Program, name: str) -> str:
+    """The text of `map_function`'s function, by a new writer of the module."""
     kinds = [program.nodes[i].kind for i in program.inputs]
     outs = [program.nodes[o].kind for o in program.outputs]
     with counting(w, "0", "%groups") as g:
@@ -154,10 +171,8 @@ def map_function(program: Program, width: int, once: bool = False) -> NativeFunc
         for k, (value, kind) in enumerate(zip(w.inline(program, names), outs, strict=True)):
             w.store(out, k, kind, value)
     w.line("ret void")
-    text = w.function("void @map(ptr noalias %fixed, ptr noalias %values, ptr noalias %out, i64 %groups)")
-    module = Module(w.module([text]), w.rare_module(), once)
-    pointer = ctypes.c_void_p
-    return module.function("map", pointer, pointer, pointer, ctypes.c_int64)
+    arguments = "ptr noalias %fixed, ptr noalias %values, ptr noalias %out, i64 %groups"
+    return w.function(f"void @{name}({arguments})")
 
 
 def advance_function(
@@ -172,6 +187,16 @@ def advance_function(
     multiples of `every` and at `last`. The loop ends early when no lane goes on.
     """
     w = LlvmWriter(width)
+    text = advance_text(w, step, after, save, inputs)
+    module = Module(w.module([text]), w.rare_module())
+    driven = (ctypes.c_void_p, ctypes.c_int64) if inputs else ()
+    return module.function("advance", *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 6, *driven)
+
+
+def advance_text(
+    w: LlvmWriter, step: Program, after: Program | None, save: Program | None, inputs: int = 0
+) -> str:
+    """The text of `advance_function`'s function, by a new writer of the module."""
     state, full, row = (kinds_of_state(p) for p in (step, after or step, save))
     state = state[: len(state) - inputs]
     full = state if after is None else full
@@ -181,7 +206,7 @@ def advance_function(
     with counting(w, "0", "%groups") as g:
         fixed_at = _group(w, "%fixed", g, step.fixed)
         carry_at = _group(w, "%carry", g, len(full))
-        size = w.emit(f"mul i64 %capacity, {8 * width * len(row)}")
+        size = w.emit(f"mul i64 %capacity, {8 * w.lanes * len(row)}")
         rows_at = w.emit(f"getelementptr i8, ptr %rows, i64 {w.emit(f'mul i64 {g}, {size}')}")
         inputs_at = (
             w.emit(f"getelementptr i8, ptr %inputs, i64 {w.emit(f'mul i64 {g}, %stride')}") if inputs else ""
@@ -229,14 +254,11 @@ def advance_function(
         w.start(finish)
     w.line("ret void")
     names = ("groups", "first", "stop", "last", "every", "capacity")
-    text = w.function(
+    return w.function(
         "void @advance(ptr noalias %fixed, ptr noalias %carry, ptr noalias %rows, "
         + ", ".join(f"i64 %{n}" for n in names)
         + (", ptr noalias %inputs, i64 %stride)" if inputs else ")")
     )
-    module = Module(w.module([text]), w.rare_module())
-    driven = (ctypes.c_void_p, ctypes.c_int64) if inputs else ()
-    return module.function("advance", *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 6, *driven)
 
 
 def _inputs_of_step(w: LlvmWriter, inputs: str, k: str, count: int) -> list[str]:

@@ -19,7 +19,7 @@ from jax.tree_util import PyTreeDef
 from jax.typing import ArrayLike
 
 from noslip.engine import stored
-from noslip.engine.kept import kept
+from noslip.engine.kept import OF_XLA, jitted, kept
 from noslip.engine.memory import Table
 from noslip.engine.program import (
     UNUSED,
@@ -197,8 +197,17 @@ def evaluate_anyhow(
     try:
         return evaluate(function, static, fixed, *arrays)
     except CannotTranslate:
-        each = jax.vmap(functools.partial(function, static), (None, *(0 for _ in arrays)))
-        return jax.tree.map(np.asarray, jax.jit(each)(fixed, *arrays))
+        found = _by_xla(function=function, static=static, fixed=fixed, arrays=arrays)
+        return jax.tree.map(np.asarray, found)
+
+
+def _rows_by_xla(
+    function: Callable[..., PyTree], static: Hashable, fixed: PyTree, arrays: tuple[np.ndarray, ...]
+) -> PyTree:
+    return jax.vmap(functools.partial(function, static), (None, *(0 for _ in arrays)))(fixed, *arrays)
+
+
+_by_xla = jitted(_rows_by_xla, ("function", "static"), OF_XLA)
 
 
 @kept

@@ -37,12 +37,12 @@ def translate(
     varying: PyTree,
     *,
     expand: bool = True,
-    rare: str = "",
+    rare: Sequence[str] = (),
     limit: int = LIMIT,
 ) -> Program:
     """The scalar program of `function(fixed, varying)`, pytrees of arrays or of their shapes.
 
-    `expand` writes elementary functions out as arithmetic. The loops of a jitted function named `rare` are
+    `expand` writes elementary functions out as arithmetic. The loops of jitted functions named in `rare` are
     marked so; `usual` leaves them out.
     """
     with jax.default_device(jax.local_devices(backend="cpu")[0]), blocks.for_scalar_programs():
@@ -77,7 +77,7 @@ def _straight(function: blocks.Differentiable, shapes: tuple[Shape, ...]) -> swe
 
 
 class _Lower(ArrayOperations):
-    def __init__(self, builder: Builder, expand: bool, rare: str):
+    def __init__(self, builder: Builder, expand: bool, rare: Sequence[str]):
         self.b, self.expand, self.rare = builder, expand, rare
         self.within_rare = False
 
@@ -137,7 +137,7 @@ class _Lower(ArrayOperations):
     # ---- calls ------------------------------------------------------------------------------------
     def _jit(self, eqn: JaxprEqn, *args: Nodes) -> list[Nodes]:
         name, called = eqn.params.get("name", ""), eqn.params["jaxpr"]
-        outside, self.within_rare = self.within_rare, self.within_rare or (name != "" and name == self.rare)
+        outside, self.within_rare = self.within_rare, self.within_rare or name in self.rare
         key = (called.jaxpr, *map(id, called.consts), self.within_rare, *_ravel(args))
         made = self._remembered(key, lambda: _ravel(self.jaxpr(called, args)))
         self.within_rare = outside

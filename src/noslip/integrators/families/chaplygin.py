@@ -66,9 +66,9 @@ class HamiltonizedState(ReducedState):
 class OnBase(Integrator):
     """A method on M = Q/G; subclasses give the momenta -D1 Ld - F^- and D2 Ld + F^+ of a step."""
 
-    epsilon: float = 0.5
-    start: str = "legendre"
-    group: str | Group = "translations"
+    epsilon: float = 0.5  #: L is taken at epsilon and 1 - epsilon of the step
+    start: str = "legendre"  #: how the first momentum is found
+    group: str | Group = "translations"  #: the group G; translations along the fibre, or others by name
 
     def __post_init__(self) -> None:
         require_interval("epsilon", self.epsilon, 0.0, 1.0)

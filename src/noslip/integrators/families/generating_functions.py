@@ -7,16 +7,22 @@
 F is the force that acts along the arc (LMS: F = -Lambda~); with several alphas all terms are averaged,
 remark 4.1. The two-point equations say that p1 of one step is, up to a projection, p0 of the next, so a
 method is a map of (q, v) with v = M^-1 (p - a), the discrete Legendre velocity. Its unknown is d = w - v.
+
+Holonomic constraints, and the lengths of quaternions, are kept as RATTLE does, Jay 1996: with B the rows of
+these, p0 has a further h/2 B(q0)^T Lam such that g(q1) = 0, and p1 an impulse along B(q1)^T that puts v into
+the kernel of B. Lam is the second part of the unknown. F has the reaction of the other constraints alone.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import jax.numpy as jnp
 from jax import Array
 
+from noslip.geometry.holonomic import kept_rates
 from noslip.integrators.base import Integrator, Observation, Sum, inside
-from noslip.integrators.families.states import VelocityState, kinetic_scale
+from noslip.integrators.families.states import Unknown, VelocityState, kinetic_scale
 from noslip.numerics.linear import spd_solve
 from noslip.numerics.sums import average
 
@@ -62,19 +68,29 @@ class Generating(Integrator):
     def init(self, system: System, q: Array, v: Array, t: Array, h: Array) -> VelocityState:
         return VelocityState.start(system, q, v, t)
 
-    def guess(self, system: System, state: VelocityState, h: Array) -> Array:
-        return h / 2 * system.acceleration(state.q.value, state.v.value, state.t.value)
+    def guess(self, system: System, state: VelocityState, h: Array) -> Any:
+        q, v, t = state.q.value, state.v.value, state.t.value
+        d = h / 2 * system.acceleration(q, v, t)
+        return d if system.rows == system.m else Unknown(d, system.multipliers(q, v, t)[system.m :])
 
-    def scale(self, system: System, state: VelocityState, guess: Array, h: Array) -> Array:
-        return kinetic_scale(system.at(state.t.value), state.q.value, state.v.value, guess, h).d
+    def scale(self, system: System, state: VelocityState, guess: Any, h: Array) -> Any:
+        d, _ = parted(guess)
+        one = kinetic_scale(system.at(state.t.value), state.q.value, state.v.value, d, h)
+        return one.d if system.rows == system.m else Unknown(one.d, one.lam[system.m :])
 
-    def residual(self, system: System, state: VelocityState, x: Array, h: Array) -> Array:
-        p0, _ = self.momenta(system, state.q.value, state.v.value + x, state.t.value, h)
-        return p0 - self.departing(system, state, h)
+    def residual(self, system: System, state: VelocityState, x: Any, h: Array) -> Any:
+        (d, Lam), q, t = parted(x), state.q.value, state.t.value
+        w = state.v.value + d
+        p0, _ = self.momenta(system, q, w, t, h)
+        balance = p0 - self.departing(system, state, h)
+        if Lam is None:
+            return balance
+        B = system.at(t).further_forms(q)
+        return Unknown(balance - h / 2 * B.T @ Lam, kept_rates(system, q, w, t, h))
 
-    def arrival(self, system: System, state: VelocityState, x: Array, h: Array) -> tuple[Sum, Array]:
+    def arrival(self, system: System, state: VelocityState, x: Any, h: Array) -> tuple[Sum, Array]:
         """The new node, and the increment of velocity up to v1 = M^-1 (p1 - a) there."""
-        w = state.v.value + x
+        w = state.v.value + parted(x)[0]
         q = state.q.plus(h * w)
         _, p1 = self.momenta(system, state.q.value, w, state.t.value, h)
         end = system.at(state.t.value + h)
@@ -82,6 +98,29 @@ class Generating(Integrator):
 
     def observe(self, state: VelocityState) -> Observation:
         return Observation(state.t.value, state.q.value, state.v.value, state.lam, state.lam_t)
+
+
+def parted(x: Any) -> tuple[Array, Array | None]:
+    """d, and Lam where there are constraints that it keeps."""
+    return (x.d, x.lam) if isinstance(x, Unknown) else (x, None)
+
+
+def placed(system: System, q: Array, v: Sum, t: Array) -> Sum:
+    """M-orthogonally onto the kernel of B, that is dg/dt = 0, at q."""
+    if system.rows == system.m:
+        return v
+    end = system.at(t)
+    B = end.further_forms(q)
+    lift = spd_solve(end.mass_matrix(q), B.T)
+    return v.plus(-lift @ spd_solve(B @ lift, end.further_phi(q, v.value)))
+
+
+def reactions(system: System, lam: Array, q: Array, v: Array, t: Array) -> Array:
+    """lam with the multipliers of g as the motion has them: the impulses of both sides of a node miss them by
+    O(h) with opposite signs."""
+    if system.rows == system.m:
+        return lam
+    return jnp.concatenate([lam[: system.m], system.multipliers(q, v, t)[system.m :]])
 
 
 def project(system: System, q: Array, v: Sum, t: Array) -> Sum:

@@ -1,0 +1,96 @@
+"""WebAssembly against native code: sizes, compile times, and steps per second in one run, by node."""
+
+from __future__ import annotations
+
+import gzip
+import subprocess
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from benchmarks.in_node import FLAG, NODE, in_node, module_of, native_row, run_task
+from noslip import integrators, systems
+from noslip.bench.machine import versions
+from noslip.markdown import table
+from noslip.run.one_native import NativeTrajectory
+from noslip.run.pairing import Pairing, pairing_of
+
+PAIRS = (
+    ("chaplygin_sleigh", "SemiImplicitDLA()"),
+    ("chaplygin_sleigh", "RungeKutta4()"),
+    ("gearbox", "DiscreteGradient()"),
+    ("rolling_disk", "EnergyCollocation()"),
+    ("rolling_disk", "LobattoSpark()"),
+    ("snakeboard", "VelocityNonholonomic()"),
+)
+STEP, STEPS, ROUNDS = 0.05, 20_000, 12
+PIECES = 3  # native and wasm in turns, the best of all turns of each
+Row = dict[str, Any]
+
+
+def measure(show: Callable[[Row], None] = lambda row: None) -> dict[str, Any]:
+    """A row for each pair. Times to compile are those of LLVM for one form of a module, without its trace."""
+    if NODE is None:
+        raise ValueError("this needs node, but it is not installed")
+    rows = []
+    for name, method in PAIRS:
+        rows.append(_row(name, method))
+        show(rows[-1])
+    node = subprocess.run([NODE, "--version"], capture_output=True, text=True, check=True).stdout.strip()
+    what = {"benchmark": "wasm", "versions": versions(), "node": f"{node} with {FLAG}"}
+    return {**what, "steps": STEPS, "rows": rows}
+
+
+def _row(name: str, text: str) -> Row:
+    module, method = systems.find(name), integrators.parse(text)
+    q, v = module.typical_state()
+    pairing = pairing_of(module.system(), method)
+    began = time.perf_counter()
+    made = module_of(pairing)
+    compiled = (time.perf_counter() - began) / 2
+    task = {**run_task(pairing.system, method, q, v, STEP, STEPS), "rounds": ROUNDS}
+    plain = {**task, "plainly": True, "rounds": 2}
+    native, relaxed, soft = [], [], []
+    for _ in range(PIECES):
+        native += [_native_seconds(pairing, q, v) for _ in range(ROUNDS)]
+        answers = in_node([task, plain])
+        relaxed.append(answers[0])
+        soft.append(answers[1])
+    wanted = native_row(pairing.system, method, q, v, STEP, STEPS).tobytes()
+    best = min(native)
+    return {
+        "system": name,
+        "method": text,
+        "kB": len(made.relaxed) / 1000,
+        "kB plain": len(made.plain) / 1000,
+        "kB both gzipped": len(gzip.compress(made.relaxed + made.plain)) / 1000,
+        "compile s": compiled,
+        "native steps/s": STEPS / best,
+        "relaxed": best / min(a["seconds"] for a in relaxed),
+        "plain": best / min(a["seconds"] for a in soft),
+        "form": relaxed[0]["form"],
+        "same bits": all(a["made"].tobytes() == wanted for a in [*relaxed, *soft]),
+    }
+
+
+def _native_seconds(pairing: Pairing, q: ArrayLike, v: ArrayLike) -> float:
+    runner = NativeTrajectory(pairing, np.asarray(q), np.asarray(v), 0.0, STEP)
+    runner.programs.advance_one  # noqa: B018 - compiled before the clock starts
+    began = time.perf_counter()
+    runner.to(STEPS, STEPS, STEPS)
+    return time.perf_counter() - began
+
+
+def markdown(result: dict[str, Any]) -> str:
+    head = ["system", "method", "kB", "kB plain", "both, gzipped", "compile s", "native steps/s",
+            "relaxed SIMD / native", "plain / native", "same bits"]  # fmt: skip
+    rows = [
+        [row["system"], row["method"], f"{row['kB']:.0f}", f"{row['kB plain']:.0f}",
+         f"{row['kB both gzipped']:.0f}", f"{row['compile s']:.2f}", f"{row['native steps/s']:.2g}",
+         f"{row['relaxed']:.2f}", f"{row['plain']:.3f}", "yes" if row["same bits"] else "no"]
+        for row in result["rows"]
+    ]  # fmt: skip
+    return table(head, rows)

@@ -1,0 +1,124 @@
+"""Shapes that roll. Each says where it touches a plane with the normal n: at the point farthest along -n.
+
+With c the middle of the shape, a the axis of a wheel and A from the body's axes to space, the point is seen
+from c at
+
+    sphere      -r n                            disk (its rim)   -r e,   e = (n - a (a . n)) / |n - a (a . n)|
+    ellipsoid   -A D gamma / sqrt(gamma . D gamma),  gamma = A^T n,  D = the squares of the half axes
+    torus       -R e - r n
+
+A disk or a torus has directions of its own on the plane: a x n, along which it rolls while it turns about
+a, and n x (a x n), sideways.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from noslip.bodies.axes import Axes, cross
+from noslip.bodies.values import Number, Vector, axis, number, of, vector
+
+Triple = tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class RollingShape:
+    """`at` is its middle in the axes of the body; None is the body's mass centre."""
+
+    at: Vector | None
+
+    sizes: ClassVar[tuple[str, ...]] = ()  # the names of the fields that must be positive
+
+    @property
+    def own_axis(self) -> Triple | None:
+        """That of a wheel; None for other shapes."""
+        return None
+
+    def arm(self, axes: Axes, n: Any, p: Any) -> Array:
+        """From the middle to the point that touches, in space."""
+        raise NotImplementedError
+
+    def directions(self, axes: Axes, n: Any) -> tuple[Any, Any] | None:
+        """Along and sideways, unit vectors in space; None for a shape without an axis."""
+        return None
+
+
+@dataclass(frozen=True)
+class _Round(RollingShape):
+    radius: Number = 1.0
+
+    sizes: ClassVar[tuple[str, ...]] = ("radius",)
+
+    def arm(self, axes: Axes, n: Any, p: Any) -> Array:
+        return -of(self.radius, p) * n
+
+
+@dataclass(frozen=True)
+class _Egg(RollingShape):
+    half_axes: Vector = (1.0, 1.0, 1.0)
+
+    sizes: ClassVar[tuple[str, ...]] = ("half_axes",)
+
+    def arm(self, axes: Axes, n: Any, p: Any) -> Array:
+        gamma, squares = axes.A.T @ n, of(self.half_axes, p) ** 2
+        return axes.A @ (-squares * gamma / jnp.sqrt(jnp.dot(gamma, squares * gamma)))
+
+
+@dataclass(frozen=True)
+class _Wheel(RollingShape):
+    """A disk of which the rim touches, or a torus, where the tube is thick."""
+
+    radius: Number = 1.0
+    axis: Triple = (0.0, 1.0, 0.0)
+    tube: Number = 0.0
+
+    sizes: ClassVar[tuple[str, ...]] = ("radius",)
+
+    @property
+    def own_axis(self) -> Triple | None:
+        return self.axis
+
+    def _parts(self, axes: Axes, n: Any) -> tuple[Array, Array, Array]:
+        a = axes.A @ np.array(self.axis)
+        across = n - a * jnp.dot(a, n)
+        return a, across, jnp.sqrt(jnp.dot(across, across))
+
+    def arm(self, axes: Axes, n: Any, p: Any) -> Array:
+        _, across, size = self._parts(axes, n)
+        arm = -of(self.radius, p) * across / size
+        return arm - of(self.tube, p) * n if self.tube else arm
+
+    def directions(self, axes: Axes, n: Any) -> tuple[Any, Any]:
+        a, _, size = self._parts(axes, n)
+        along = cross(a, n) / size
+        return along, cross(n, along)
+
+
+def sphere(radius: Any, *, at: Any = None) -> RollingShape:
+    """A ball."""
+    return _Round(_place(at), number("`radius`", radius))
+
+
+def ellipsoid(half_axes: Any, *, at: Any = None) -> RollingShape:
+    """An ellipsoid with three half axes along the axes of the body."""
+    return _Egg(_place(at), vector("`half_axes`", half_axes))
+
+
+def disk(radius: Any, about: Any, *, at: Any = None) -> RollingShape:
+    """A thin disk that turns about an axis and touches with its rim."""
+    return _Wheel(_place(at), number("`radius`", radius), axis("the axis of a disk", about))
+
+
+def torus(radius: Any, tube: Any, about: Any, *, at: Any = None) -> RollingShape:
+    """A tyre: circles of the radius `tube` whose middles are at `radius` from the axis."""
+    own = axis("the axis of a torus", about)
+    return _Wheel(_place(at), number("`radius`", radius), own, number("`tube`", tube))
+
+
+def _place(at: Any) -> Vector | None:
+    return None if at is None else vector("`at`", at)

@@ -1,0 +1,200 @@
+"""Surfaces to roll on, fixed to the ground or to a body of the model, which may move.
+
+A surface is where its distance d(x) vanishes, x in the axes of the body that has it; d grows along the normal
+n = dd/dx, to the side on which things roll. Any convex shape touches a plane where its middle c and its arm,
+of `shapes`, say. Other surfaces are met by spheres: c is at the distance r, and touches at c - r n.
+
+    plane      d = n . (x - point)             bowl   d = R - |x - point|, or its negative outside
+    cylinder   d = R - (distance from the axis), or its negative outside
+    cone       d = s sin(alpha) - (distance from the axis) cos(alpha),   s along the axis from the tip
+    z = h(x, y)   d = (c - P) . n at the P with c - P along n, by Newton's method for its x and y
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from noslip.bodies.values import Number, Vector, axis, number, of, vector
+from noslip.errors import shown
+
+Triple = tuple[float, float, float]
+NEWTON_STEPS = 8  # for the point of a graph under a ball
+
+
+@dataclass(frozen=True)
+class RollingSurface:
+    """`up` is the direction that normals must not be opposite to."""
+
+    point: Vector
+    up: Triple
+
+    sizes: ClassVar[tuple[str, ...]] = ()
+    flat: ClassVar[bool] = False
+
+    def distance(self, x: Any, p: Mapping[str, Any]) -> Array:
+        """d(x)."""
+        raise NotImplementedError
+
+    def normal(self, x: Any, p: Mapping[str, Any]) -> Any:
+        """n(x), of length 1."""
+        return jax.grad(lambda y: self.distance(y, p))(x)
+
+    def tangents(self, n: Any) -> tuple[Any, Any]:
+        """Two directions at right angles to n and to each other: those of the plane at right angles to `up`,
+        turned with it on the shortest way."""
+        e1, e2, up = _triad(self.up)
+        a, b, c = (jnp.dot(e, n) for e in (e1, e2, up))
+        s, t = a / (1 + c), b / (1 + c)
+        return e1 * (1 - a * s) - e2 * (a * t) - up * a, e2 * (1 - b * t) - e1 * (a * t) - up * b
+
+
+@dataclass(frozen=True)
+class _Plane(RollingSurface):
+    flat: ClassVar[bool] = True
+
+    def distance(self, x: Any, p: Mapping[str, Any]) -> Array:
+        return jnp.dot(np.array(self.up), x - of(self.point, p))
+
+    def normal(self, x: Any, p: Mapping[str, Any]) -> Any:
+        return np.array(self.up)
+
+    def tangents(self, n: Any) -> tuple[Any, Any]:
+        return _triad(self.up)[:2]
+
+
+@dataclass(frozen=True)
+class _Bowl(RollingSurface):
+    radius: Number = 1.0
+    side: float = 1.0  # -1 outside
+
+    sizes: ClassVar[tuple[str, ...]] = ("radius",)
+
+    def distance(self, x: Any, p: Mapping[str, Any]) -> Array:
+        away = x - of(self.point, p)
+        return self.side * (of(self.radius, p) - jnp.sqrt(jnp.dot(away, away)))
+
+
+@dataclass(frozen=True)
+class _Tube(RollingSurface):
+    radius: Number = 1.0
+    side: float = 1.0
+
+    sizes: ClassVar[tuple[str, ...]] = ("radius",)
+
+    def distance(self, x: Any, p: Mapping[str, Any]) -> Array:
+        return self.side * (of(self.radius, p) - _along_and_off(self.up, x - of(self.point, p))[1])
+
+
+@dataclass(frozen=True)
+class _Cone(RollingSurface):
+    angle: Number = 0.5
+
+    sizes: ClassVar[tuple[str, ...]] = ("angle",)
+
+    def distance(self, x: Any, p: Mapping[str, Any]) -> Array:
+        along, off = _along_and_off(self.up, x - of(self.point, p))
+        alpha = of(self.angle, p)
+        return along * jnp.sin(alpha) - off * jnp.cos(alpha)
+
+
+@dataclass(frozen=True)
+class _Graph(RollingSurface):
+    height: Callable[..., Any] = lambda x, y: 0.0
+    takes_parameters: bool = False
+
+    def _height(self, y: Any, p: Mapping[str, Any]) -> Array:
+        rest = (p,) if self.takes_parameters else ()
+        return jnp.asarray(self.height(y[0], y[1], *rest), float)
+
+    def _foot(self, x: Any, p: Mapping[str, Any]) -> Array:
+        """The x and y of the P: there the slope of |x - P|^2 vanishes."""
+
+        def slope(y: Array) -> Array:
+            return y - x[:2] + (self._height(y, p) - x[2]) * jax.grad(self._height)(y, p)
+
+        y = jnp.stack([x[0], x[1]])
+        for k in range(NEWTON_STEPS):
+            if k == NEWTON_STEPS - 2:  # at the root two steps have all derivatives up to the third
+                y = jax.lax.stop_gradient(y)
+            (a, b), (c, d) = jax.jacfwd(slope)(y)
+            s, t = slope(y)
+            y = y - jnp.stack([d * s - b * t, a * t - c * s]) / (a * d - b * c)
+        return y
+
+    def distance(self, x: Any, p: Mapping[str, Any]) -> Array:
+        y = self._foot(x, p)
+        slopes = jax.grad(self._height)(y, p)
+        off = jnp.dot(slopes, y - x[:2]) + x[2] - self._height(y, p)
+        return off / jnp.sqrt(1 + jnp.dot(slopes, slopes))
+
+    def normal(self, x: Any, p: Mapping[str, Any]) -> Any:
+        a, b = jax.grad(self._height)(self._foot(x, p), p)
+        return jnp.stack([-a, -b, jnp.ones_like(a)]) / jnp.sqrt(1 + a * a + b * b)
+
+
+def plane(*, normal: Any = "z", point: Any = (0.0, 0.0, 0.0)) -> RollingSurface:
+    """A plane through a point; things roll on the side of its normal."""
+    return _Plane(vector("`point`", point), axis("`normal`", normal))
+
+
+def incline(angle: float, *, point: Any = (0.0, 0.0, 0.0)) -> RollingSurface:
+    """The plane that falls by an angle along x."""
+    slope = number("`angle`", angle)
+    if isinstance(slope, str) or not abs(slope) < np.pi / 2:
+        raise ValueError(f"`angle` must be a number between -pi/2 and pi/2, but {shown(angle)} was given")
+    return plane(normal=(np.sin(slope), 0.0, np.cos(slope)), point=point)
+
+
+def cylinder(
+    radius: Any, along: Any, *, point: Any = (0.0, 0.0, 0.0), outside: bool = False
+) -> RollingSurface:
+    """A round cylinder with an axis through a point; things roll inside, or outside."""
+    up = axis("the axis of a cylinder", along)
+    return _Tube(vector("`point`", point), up, number("`radius`", radius), -1.0 if outside else 1.0)
+
+
+def cone(angle: Any, *, along: Any = "z", tip: Any = (0.0, 0.0, 0.0)) -> RollingSurface:
+    """The inside of a cone that opens along an axis, with `angle` between the axis and its side."""
+    return _Cone(vector("`tip`", tip), axis("the axis of a cone", along), number("`angle`", angle))
+
+
+def bowl(
+    radius: Any, *, centre: Any = (0.0, 0.0, 0.0), up: Any = "z", outside: bool = False
+) -> RollingSurface:
+    """The inside of a sphere, or its outside. The point of the inside against `up` is its bottom; that
+    opposite to it, where directions on the surface have no place, must not be reached."""
+    side = -1.0 if outside else 1.0
+    return _Bowl(vector("`centre`", centre), axis("`up`", up), number("`radius`", radius), side)
+
+
+def graph(height: Callable[..., Any]) -> RollingSurface:
+    """The surface z = height(x, y), or height(x, y, p), made of jax.numpy's functions; things roll above. Its
+    hollows must be wider than what rolls in them."""
+    if not callable(height):
+        raise ValueError(f"`height` must be a function of x and y, but {shown(height)} was given")
+
+    return _Graph((0.0, 0.0, 0.0), (0.0, 0.0, 1.0), height, len(inspect.signature(height).parameters) > 2)
+
+
+def _triad(up: Triple) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Two unit vectors at right angles to `up`, and `up`; x and y for z."""
+    third = np.array(up)
+    k = int(np.argmin(np.abs(third) + np.array([0.0, 1e-9, 2e-9])))
+    first = np.eye(3)[k] - third[k] * third
+    first = first / np.linalg.norm(first)
+    return first, np.cross(third, first), third
+
+
+def _along_and_off(up: Triple, x: Any) -> tuple[Array, Array]:
+    """How far a place is along an axis, and off it."""
+    along = jnp.dot(np.array(up), x)
+    away = x - np.array(up) * along
+    return along, jnp.sqrt(jnp.dot(away, away))

@@ -1,0 +1,45 @@
+"""`noslip explore`: a system as a page from this machine to its own browser."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from noslip.cli import options
+from noslip.cli.export import METHODS
+from noslip.cli.show import one_sentence
+
+
+def explore(
+    system: Annotated[str, typer.Argument(help=options.OWN_SYSTEM)] = "rolling_disk",
+    integrators: Annotated[str | None, typer.Option("--integrators", help=METHODS)] = None,
+    set_: options.Parameters = None,
+    q0: Annotated[str | None, typer.Option(help="Initial coordinates, a,b,c.")] = None,
+    v0: options.Velocities = None,
+    port: Annotated[int, typer.Option(help="Port; 0 takes any.", min=0, max=65535)] = 0,
+    browser: Annotated[bool, typer.Option(help="Open the page in a browser.")] = True,
+) -> None:
+    """Run a system in your browser: sliders, methods side by side, live plots, the catalogue to search."""
+    with one_sentence():
+        from noslip.systems import open_source
+        from noslip.web.server import Explorer, Server
+        from noslip.web.subjects import methods, subject
+
+        chosen = methods(integrators)
+        source = open_source(system)
+        arguments = source.arguments(options.pairs("--set", set_))
+        model = source.build(arguments)
+        q, v = options.initial_state(source, model, arguments, q0, v0)
+        server = Server(Explorer(subject(source, model, arguments, q, v), chosen), port)
+        typer.echo(f"{server.address}\nCtrl-C ends it.")
+        if browser:
+            import webbrowser
+
+            webbrowser.open(server.address)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            typer.echo("ended")
+        finally:
+            server.server_close()

@@ -1,0 +1,66 @@
+"""Slider-crank: a crank, a rod and a piston, whose equations are left as a closed loop.
+
+Coordinates a (angle of the crank), b (angle of the rod, measured downwards), x (piston, on the line y = 0).
+The crank has the length r and the moment of inertia J about the origin with its mass centre there; the rod
+is homogeneous with length l and mass m, the piston has the mass M. Gravity g pulls downwards; a spring k
+holds the piston at x0:
+
+    L = (J adot^2 + m (Xdot^2 + Ydot^2) + m l^2 bdot^2 / 12 + M xdot^2) / 2 - m g Y - k (x - x0)^2 / 2
+    r cos a + l cos b - x = 0,      r sin a - l sin b = 0            (two holonomic constraints)
+
+with X = r cos a + l cos(b) / 2, Y = r sin a - l sin(b) / 2 the rod's middle. There is one degree of freedom,
+and the energy is conserved. Only r < l lets the crank go all round; b then stays below a right angle.
+"""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+from jax import Array
+
+from noslip.system import Parameters, System
+
+
+def lagrangian(q: Array, v: Array, p: Parameters) -> Array:
+    (a, b, x), (da, db, dx) = q, v
+    along = -p["r"] * da * jnp.sin(a) - 0.5 * p["l"] * db * jnp.sin(b)
+    up = p["r"] * da * jnp.cos(a) - 0.5 * p["l"] * db * jnp.cos(b)
+    rod = p["m"] * (along**2 + up**2 + (p["l"] * db) ** 2 / 12)
+    lifted = p["m"] * p["g"] * (p["r"] * jnp.sin(a) - 0.5 * p["l"] * jnp.sin(b))
+    return 0.5 * (p["J"] * da**2 + rod + p["M"] * dx**2 - p["k"] * (x - p["x0"]) ** 2) - lifted
+
+
+def holonomic(q: Array, p: Parameters) -> Array:
+    a, b, x = q
+    return jnp.stack(
+        [
+            p["r"] * jnp.cos(a) + p["l"] * jnp.cos(b) - x,
+            p["r"] * jnp.sin(a) - p["l"] * jnp.sin(b),
+        ]
+    )
+
+
+def system(
+    r: float = 1.0,
+    l: float = 2.5,
+    J: float = 0.8,
+    m: float = 0.6,
+    M: float = 0.5,
+    k: float = 0.7,
+    x0: float = 2.0,
+    g: float = 1.0,
+) -> System:
+    return System(
+        lagrangian,
+        holonomic=holonomic,
+        coordinates=("a", "b", "x"),
+        parameters={"r": r, "l": l, "J": J, "m": m, "M": M, "k": k, "x0": x0, "g": g},
+        angles=("a", "b"),
+    )
+
+
+def typical_state() -> tuple[Array, Array]:
+    r, l, a, rate = 1.0, 2.5, 0.7, 1.3
+    b = jnp.arcsin(r * jnp.sin(a) / l)
+    db = rate * r * jnp.cos(a) / (l * jnp.cos(b))
+    x, dx = r * jnp.cos(a) + l * jnp.cos(b), -r * rate * jnp.sin(a) - l * db * jnp.sin(b)
+    return jnp.stack([jnp.array(a), b, x]), jnp.stack([jnp.array(rate), db, dx])

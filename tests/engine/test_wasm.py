@@ -1,0 +1,227 @@
+"""WebAssembly has the bits of native code: its multiply-add against fractions, its runs against native."""
+
+import ctypes
+import functools
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from benchmarks.in_node import NODE, in_node, module_task, native_row, run_task, text
+from noslip import System, integrators, systems
+from noslip.engine.backends import native, wasm, wasm_fma, wasm_object
+from noslip.engine.program import CannotTranslate
+from noslip.engine.translate import translate
+from noslip.run.pairing import pairing_of
+
+needs_node = pytest.mark.skipif(NODE is None, reason="node, which runs WebAssembly, is not installed")
+TINY, LEAST, LARGEST = 5e-324, 2.0**-1022, 1.7976931348623157e308
+SPECIAL = [
+    0.0, TINY, 3 * TINY, LEAST - TINY, LEAST, LEAST + TINY, 2.0**-537, 1.5 * 2.0**-538, 2.0**-450, 2.0**-451,
+    1 - 2.0**-53, 1.0, 1 + 2.0**-52, 1 + 2.0**-26, 3.0, 2.0**451, 2.0**511 * 1.5, 2.0**960, 2.0**961,
+    LARGEST / 2, LARGEST, 2.0**-1074 * 2**27, 2.0**53 + 2, 2.0**-53,
+]  # fmt: skip
+LOOP = """
+define void @many(ptr %given, ptr %made, i64 %n) {
+entry:
+  br label %body
+body:
+  %k = phi i64 [ 0, %entry ], [ %k1, %body ]
+  %at = mul i64 %k, 3
+  %pa = getelementptr double, ptr %given, i64 %at
+  %pb = getelementptr double, ptr %pa, i64 1
+  %pc = getelementptr double, ptr %pa, i64 2
+  %a = load double, ptr %pa
+  %b = load double, ptr %pb
+  %c = load double, ptr %pc
+  %x = call double @fused(double %a, double %b, double %c)
+  %px = getelementptr double, ptr %made, i64 %k
+  store double %x, ptr %px
+  %k1 = add i64 %k, 1
+  %more = icmp slt i64 %k1, %n
+  br i1 %more, label %body, label %leave
+leave:
+  ret void
+}
+"""
+
+
+def exact(a: float, b: float, c: float) -> float:
+    """a b + c of finite numbers, rounded once: Python divides whole numbers so."""
+    total = Fraction(a) * Fraction(b) + Fraction(c)
+    if total == 0:
+        return a * b + c if a == 0 or b == 0 else 0.0
+    try:
+        return total.numerator / total.denominator
+    except OverflowError:
+        return math.inf if total > 0 else -math.inf
+
+
+def special() -> np.ndarray:
+    """Every three of the special numbers, of both signs where it matters."""
+    signed = [(a, b, s * c) for a, b, c in itertools.product(SPECIAL, repeat=3) for s in (1.0, -1.0)]
+    signs = [(s * a, t * b, u * c) for a, b, c in itertools.product(SPECIAL[:3], repeat=3)
+             for s, t, u in itertools.product((1.0, -1.0), repeat=3)]  # fmt: skip
+    return np.array(signed + signs)
+
+
+def random(count: int, seed: int) -> np.ndarray:
+    """Any finite numbers, and sums that nearly cancel or that lie near a tie of two roundings."""
+    rng = np.random.default_rng(seed)
+
+    def of_exponents(low: int, high: int) -> np.ndarray:
+        sizes = np.ldexp(rng.uniform(1, 2, count), rng.integers(low, high, count))
+        return sizes * rng.choice([-1.0, 1.0], count)
+
+    far = np.array([of_exponents(-1074, 1024) for _ in range(3)]).T
+    a, b = of_exponents(-560, 520), of_exponents(-560, 500)
+    with np.errstate(over="ignore"):
+        near = np.clip(-(a * b), -LARGEST, LARGEST)
+        shifted = np.clip(near * np.ldexp(1.0, rng.integers(-108, 108, count)), -LARGEST, LARGEST)
+    cancelling, close = (np.array([a, b, c]).T for c in (near, shifted))
+    rough = np.array([np.rint(16 * x) for x in rng.uniform(-1, 1, (3, count))]).T
+    ties = rough * np.array([1.0, 2.0**52, 2.0**-3])
+    return np.concatenate([far, cancelling, close, ties])
+
+
+def soft(triples: np.ndarray) -> np.ndarray:
+    """The plain form of the multiply-add, as machine code of the host."""
+    call = _many()
+    made = np.empty(len(triples))
+    call(np.ascontiguousarray(triples), made, len(triples))
+    return made
+
+
+@functools.cache
+def _many() -> native.NativeFunction:
+    module = native.Module(wasm_fma.with_fma(LOOP, relaxed=False))
+    return module.function("many", ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
+
+
+def same_bits(made: np.ndarray, wanted: np.ndarray) -> bool:
+    return np.array_equal(made.view(np.int64), np.asarray(wanted).view(np.int64))
+
+
+def held_to_fractions(triples: np.ndarray) -> None:
+    wanted = np.array([exact(*row) for row in triples.tolist()])
+    wrong = soft(triples).view(np.int64) != wanted.view(np.int64)
+    assert not wrong.any(), (triples[wrong][0].tolist(), soft(triples)[wrong][0], wanted[wrong][0])
+
+
+def test_the_plain_multiply_add_is_that_of_fractions():
+    held_to_fractions(special()[::7])
+    held_to_fractions(random(1500, seed=0))
+
+
+@pytest.mark.slow
+def test_the_plain_multiply_add_is_that_of_fractions_for_a_million_arguments():
+    held_to_fractions(special())
+    for seed in range(10):
+        held_to_fractions(random(25_000, seed))
+
+
+def test_what_is_not_finite_goes_through_the_multiply_add_as_ieee_says():
+    inf, nan = math.inf, math.nan
+    given = [(inf, 2.0, 1.0), (-inf, 2.0, 1.0), (inf, 0.0, 1.0), (inf, 1.0, -inf), (LARGEST, LARGEST, -inf),
+             (2.0, 3.0, inf), (nan, 1., 1.), (1., nan, 1.), (1.0, 1.0, nan), (0.0, 5.0, -inf)]  # fmt: skip
+    wanted = [inf, -inf, nan, nan, -inf, inf, nan, nan, nan, -inf]
+    np.testing.assert_array_equal(soft(np.array(given)), wanted)
+
+
+def _module() -> wasm.WasmModule:
+    """A module without a loop."""
+    double = translate(lambda fixed, x: 2.0 * x, (), np.float64(0))
+    return wasm.module_of({"double": double})
+
+
+@needs_node
+@pytest.mark.parametrize("plainly", [True, False], ids=["plain", "relaxed"])
+def test_the_multiply_add_of_node_is_that_of_the_host(plainly):
+    triples = np.concatenate([special()[::3], random(2000, seed=1)])
+    (answer,) = in_node([{**module_task(_module(), plainly), "triples": text(triples)}])
+    assert same_bits(answer["made"], soft(triples))
+    assert not plainly or answer["form"] == "plain"
+
+
+def pairs(systems_of: list[str], methods: list[str]) -> list[tuple]:
+    """Those with native code."""
+    found = []
+    for name, method in itertools.product(systems_of, methods):
+        module, chosen = systems.find(name), integrators.parse(method)
+        if chosen.host_driven:
+            continue
+        pairing = pairing_of(module.system(), chosen)
+        q, v = module.typical_state()
+        if pairing.refusal or pairing.refusal_near(np.asarray(q, float), np.asarray(v, float)):
+            continue
+        try:
+            _ = pairing.programs
+        except CannotTranslate:
+            continue
+        found.append((pairing.system, chosen, q, v))
+    return found
+
+
+def held_to_native(found: list[tuple], steps: int) -> None:
+    """Both forms of each."""
+    tasks = [run_task(*pair, 0.05, steps) for pair in found]
+    answers = in_node([*tasks, *({**task, "plainly": True} for task in tasks)])
+    for pair, *both in zip(found, answers[: len(found)], answers[len(found) :], strict=True):
+        wanted = native_row(*pair, 0.05, steps)
+        for answer in both:
+            assert same_bits(answer["made"], wanted), (pair[1], answer["form"])
+
+
+@needs_node
+def test_runs_in_node_end_in_the_bits_of_native_runs():
+    found = pairs(["chaplygin_sleigh"], ["SemiImplicitDLA()", "RungeKutta4()"])
+    assert len(found) == 2
+    held_to_native(found, 2000)
+
+
+@needs_node
+@pytest.mark.slow
+@pytest.mark.parametrize("name", systems.names())
+def test_the_methods_of_a_page_end_in_the_bits_of_native_runs_on_every_system(name):
+    held_to_native(pairs([name], ["SemiImplicitDLA()", "DiscreteGradient()", "RungeKutta4()"]), 2000)
+
+
+@needs_node
+@pytest.mark.all_pairs
+@pytest.mark.parametrize("name", systems.names())
+def test_every_method_with_native_code_ends_in_its_bits_in_node(name):
+    found = pairs([name], [f"{method}()" for method in integrators.discover()])
+    assert found
+    held_to_native(found, 2000)
+
+
+@needs_node
+def test_functions_of_the_library_and_huge_angles_have_the_bits_of_native_code():
+    import jax.numpy as jnp
+
+    def lagrangian(q, v, p):
+        well = jnp.sin(1e12 * q[0]) * 1e-13 + jnp.arctan2(q[1], 2.0 + q[0]) + jnp.cosh(0.3 * q[1])
+        return (1 + 0.1 * jnp.tanh(q[0])) * v @ v / 2 - well - (1 + q[0] ** 2) ** p["a"] - jnp.exp(-q[1])
+
+    def one_forms(q, p):
+        return jnp.array([[jnp.sin(q[2]), -jnp.cos(q[2]), 0.1]])
+
+    system = System(lagrangian, one_forms=one_forms, coordinates=("x", "y", "a"), parameters={"a": 0.7})
+    method = integrators.parse("RungeKutta4()")
+    v = np.asarray(system.project_velocity([0.3, 0.2, 0.5], [0.4, 0.3, 1.0]))
+    held_to_native([(system, method, [0.3, 0.2, 0.5], v)], 500)
+
+
+def test_a_function_without_a_form_in_wasm_is_refused_by_name():
+    import jax
+
+    program = translate(lambda fixed, x: jax.lax.erf(x), (), np.float64(0))
+    with pytest.raises(CannotTranslate, match="'erf' of the C library has no form in WebAssembly"):
+        wasm.module_of({"error": program})
+
+
+def test_numbers_of_any_size_are_written_as_they_are_read():
+    for value in (0, 1, 127, 128, 16383, 16384, 2**32 - 1):
+        assert wasm_object._Reader(wasm_object.number(value)).number() == value

@@ -1,0 +1,399 @@
+/** The page: what is chosen, what is asked of the worker, and what is shown of its answers. */
+
+import { Controls, type Moved } from "./controls";
+import { button, download, el, select } from "./dom";
+import { Panel, Portrait, inks, type Shown } from "./plots";
+import { last, times } from "./quantities";
+import { fromLink, toCsv, toLink, toPython, type View } from "./share";
+import { Space } from "./space";
+import type { Asked, Choice, Content, MethodData, Run, Told } from "./types";
+
+declare const WORKER: string;
+const COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"]; // of Okabe and Ito
+const DASHES = [[], [7, 3], [2, 3], [9, 3, 2, 3], [4, 2], [12, 4]];
+
+class Page {
+  private readonly choice: Choice;
+  private readonly view: View;
+  private readonly worker = new Worker(URL.createObjectURL(new Blob([WORKER], { type: "text/javascript" })));
+  private readonly panels: Panel[];
+  private readonly portrait: Portrait;
+  private readonly space: Space;
+  private readonly controls: Controls;
+  private readonly canvas = el("canvas", { className: "space", tabIndex: 0, role: "img", "aria-label": "the motion in space; arrow keys turn it, plus and minus zoom" });
+  private readonly status = el("p", { className: "status", role: "status" });
+  private readonly clock = el("output", { className: "clock" });
+  private readonly scrub = el("input", { type: "range", min: "0", max: "1", step: "any", "aria-label": "time" });
+  private readonly play = button("▶", "play or pause (space)", () => this.toggle());
+  private readonly legend = el("div", { className: "legend" });
+  private readonly bar = el("progress", { max: 1, value: 0, hidden: true });
+  private shown: Shown[] = [];
+  private asked = 0;
+  private begun = 0;
+  private playing = false;
+  private stamp = 0;
+  private ready = false;
+  private waiting: { moved: Moved; onto: boolean } | null = null;
+
+  constructor(private readonly content: Content) {
+    const { system } = content;
+    const names = system.coordinates;
+    const choice: Choice = {
+      parameters: system.parameters.flatMap((x) => x.values), q: [...system.q], v: [...system.v],
+      held: names.map(() => false), h: system.step_size, steps: system.steps, methods: content.methods.map((x) => x.text),
+    };
+    const second = system.constraints + system.holonomic ? "constraint" : `v:${names[0]}`;
+    const third = system.integrals.length ? `integral:${system.integrals[0]}` : `q:${names[0]}`;
+    const view: View = {
+      panels: ["energy", second, third], portrait: [`q:${names[0]}`, names[1] ? `q:${names[1]}` : `v:${names[0]}`],
+      t: 0, speed: 1, camera: [system.parts.camera.azimuth, system.parts.camera.elevation, 1],
+    };
+    [this.choice, this.view] = fromLink(location.hash.slice(1), content, choice, view);
+    this.controls = new Controls(content, this.choice, (moved, onto) => this.change(moved, onto));
+    this.panels = this.view.panels.map((key, k) => new Panel(content, key, () => {
+      this.view.panels[k] = this.panels[k].key;
+      this.link();
+      this.frame();
+    }, (t) => this.goto(t)));
+    this.portrait = new Portrait(content, this.view.portrait, () => this.link());
+    this.space = new Space(this.canvas, system.parts, () => {
+      this.view.camera = [this.space.azimuth, this.space.elevation, this.space.zoom];
+      this.link();
+      this.frame();
+    });
+    [this.space.azimuth, this.space.elevation, this.space.zoom] = this.view.camera;
+    this.build();
+    this.worker.onmessage = (event: MessageEvent<Told>) => this.hear(event.data);
+    this.worker.onerror = (event) => this.say(`the worker failed: ${event.message}`);
+    this.ask({ kind: "load", system, methods: content.methods });
+    void this.others(content.served?.waiting ?? []);
+    this.motion();
+  }
+
+  private build(): void {
+    const { system, served } = this.content;
+    const speed = select("speed", ["0.1", "0.25", "0.5", "1", "2", "5", "10", "50"].map((x) => [x, `${x} x`]), String(this.view.speed), (x) => {
+      this.view.speed = Number(x);
+      this.link();
+    });
+    this.scrub.addEventListener("input", () => this.goto(Number(this.scrub.value)));
+    const time = el("div", { className: "time" }, this.play, this.scrub, this.clock, speed);
+    const actions = el("div", { className: "actions" },
+      button("Link", "copy a link that holds the whole state", () => {
+        this.linkNow();
+        this.show("A link that holds the whole state", location.href);
+      }),
+      button("Python", "copy as Python", () => this.show("The same runs in Python", toPython(this.content, this.choice))),
+      button("CSV", "save the rows as CSV", () => download(`${system.name}.csv`, new Blob([toCsv(this.content, this.shown)], { type: "text/csv" }))),
+      button("PNG", "save a picture", () => this.picture()),
+      button("Reset", "back to the beginning", () => {
+        history.replaceState(null, "", location.href.replace(/#.*/s, ""));
+        location.reload();
+      }));
+    const head = el("header", {}, el("h1", {}, system.title || system.name), ...(served ? [this.catalogue(served.catalogue)] : []), actions);
+    const refused = this.content.refused.map((x) => el("p", { className: "hint" }, `${x.name}: ${x.reason}`));
+    const works = new Map(this.content.methods.flatMap((x) => x.works));
+    const cited = [...works].map(([text, url]) => el("li", {}, url ? el("a", { href: url, target: "_blank", rel: "noopener noreferrer" }, text) : text));
+    const references = works.size ? [el("details", {}, el("summary", {}, "References"), el("ul", { className: "hint" }, ...cited))] : [];
+    const side = el("aside", {}, el("h2", {}, "Methods"), this.legend, ...(served ? [this.more(served.methods)] : []), ...refused, this.controls.element, ...references);
+    const stage = el("section", { className: "panel stage" }, this.canvas, time);
+    const main = el("main", {}, stage, this.portrait.element, ...this.panels.map((x) => x.element));
+    const foot = el("footer", {}, this.status, this.bar, el("p", {}, `noslip ${this.content.version}`));
+    document.body.append(head, el("div", { className: "columns" }, side, main), foot);
+    this.methods();
+    document.addEventListener("keydown", (event) => this.key(event));
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
+    window.addEventListener("resize", () => this.frame());
+    new ResizeObserver(() => this.frame()).observe(this.canvas);
+  }
+
+  private catalogue(names: string[]): HTMLElement {
+    const list = el("datalist", { id: "systems" }, ...names.map((name) => el("option", { value: name })));
+    const field = el("input", { type: "search", placeholder: "another system", "aria-label": "another system of the catalogue" });
+    field.setAttribute("list", "systems");
+    field.addEventListener("change", () => {
+      if (names.includes(field.value)) location.href = `?system=${encodeURIComponent(field.value)}`;
+      else this.say(`there is no system '${field.value}' in the catalogue`);
+    });
+    return el("label", { className: "catalogue" }, field, list);
+  }
+
+  private more(names: string[]): HTMLElement {
+    const options = ["", ...names].map((x): [string, string] => [x, x || "another method ..."]);
+    const chooser = select("another method", options, "", (name) => {
+      chooser.value = "";
+      void this.fetched(name);
+    });
+    return chooser;
+  }
+
+  /** Methods that were still to be compiled when the page came. */
+  private async others(names: string[]): Promise<void> {
+    const wanted = this.content.served && new URLSearchParams(location.hash.slice(1)).get("m")?.split(";");
+    const known = (): string[] => this.content.methods.map((x) => x.text);
+    const all = [...new Set([...names, ...(wanted ?? [])])].filter((name) => !known().includes(name));
+    for (const name of all) await this.fetched(name, !wanted || wanted.includes(name));
+    const chosen = known().filter((name) => wanted?.includes(name));
+    if (chosen.length && chosen.length < this.choice.methods.length) {
+      this.choice.methods = chosen;
+      this.methods();
+      this.change(null, false);
+    }
+  }
+
+  private async fetched(name: string, run = true): Promise<void> {
+    this.say(`compiling ${name} ...`);
+    const query = new URLSearchParams({ system: this.content.system.name, method: name });
+    const answer = await fetch(`method?${query}`);
+    if (!answer.ok) {
+      const reason = el("p", { className: "hint" }, await answer.text());
+      this.legend.after(reason);
+      return this.say("");
+    }
+    const method = (await answer.json()) as MethodData;
+    if (!this.content.methods.some((x) => x.text === method.text)) {
+      this.content.methods.push(method);
+      this.ask({ kind: "add", method });
+    }
+    if (run && !this.choice.methods.includes(method.text)) this.choice.methods.push(method.text);
+    this.methods();
+    if (run) this.change(null, false);
+    else this.say("");
+  }
+
+  private colour(text: string): number {
+    return this.content.methods.findIndex((x) => x.text === text) % COLOURS.length;
+  }
+
+  private methods(): void {
+    this.legend.replaceChildren(...this.content.methods.map((method) => {
+      const k = this.colour(method.text);
+      const box = el("input", { type: "checkbox", checked: this.choice.methods.includes(method.text) });
+      box.addEventListener("change", () => {
+        const wanted = new Set(this.choice.methods);
+        if (box.checked) wanted.add(method.text);
+        else wanted.delete(method.text);
+        this.choice.methods = this.content.methods.map((x) => x.text).filter((text) => wanted.has(text));
+        this.change(null, false);
+      });
+      const line = `<svg viewBox="0 0 28 8" aria-hidden="true"><line x1="0" y1="4" x2="28" y2="4" stroke="${COLOURS[k]}" stroke-width="3" stroke-dasharray="${DASHES[k].join(" ")}"/></svg>`;
+      const swatch = el("span", { className: "swatch", innerHTML: line });
+      const title = `order ${method.order}; keeps ${method.preserves.join(", ") || "nothing exactly"}`;
+      return el("label", { title }, box, swatch, el("span", {}, method.name), el("span", { className: "note" }));
+    }));
+  }
+
+  private ask(message: Asked): void {
+    this.worker.postMessage(message);
+  }
+
+  private say(text: string): void {
+    this.status.textContent = text;
+  }
+
+  /** Something was chosen: put the state on the constraints where it may have left them, and run. */
+  private change(moved: Moved, onto: boolean): void {
+    if (!this.ready) {
+      this.waiting = { moved, onto };
+      return;
+    }
+    this.asked += 1;
+    this.begun = performance.now();
+    if (!onto) return this.run();
+    this.pending = { moved, relaxed: false };
+    const held = this.choice.held.map((x, k) => x || k === moved);
+    this.ask({ kind: "onto", id: this.asked, choice: this.choice, held });
+  }
+
+  private pending: { moved: Moved; relaxed: boolean } = { moved: null, relaxed: false };
+
+  private run(): void {
+    this.ask({ kind: "run", id: this.asked, choice: this.choice });
+    this.link();
+  }
+
+  private hear(told: Told): void {
+    if (told.kind === "error") return this.say(told.text);
+    if (told.kind === "ready") {
+      this.ready = true;
+      const { moved, onto } = this.waiting ?? { moved: null, onto: false };
+      this.waiting = null;
+      return this.change(moved, onto);
+    }
+    if (told.id !== this.asked) return;
+    if (told.kind === "progress") {
+      this.bar.hidden = false;
+      this.bar.value = told.part;
+    } else if (told.kind === "onto") this.onto(told.q, told.v, told.off);
+    else this.finished(told.runs);
+  }
+
+  private onto(q: number[], v: number[], off: number): void {
+    const good = off <= 1 && [...q, ...v].every(Number.isFinite);
+    if (!good && !this.pending.relaxed) {
+      this.pending.relaxed = true;
+      this.hint = "the constraint does not let these speeds stay; all of them moved";
+      return this.ask({ kind: "onto", id: this.asked, choice: this.choice, held: this.choice.held.map(() => false) });
+    }
+    if (!good) return this.say("no admissible velocity was found here");
+    this.choice.q = q;
+    this.choice.v = v;
+    this.controls.showState(this.pending.relaxed ? null : this.pending.moved);
+    this.run();
+  }
+
+  private hint = "";
+
+  private finished(runs: Run[]): void {
+    this.bar.hidden = true;
+    this.shown = runs.flatMap((run) => {
+      const method = this.content.methods.find((x) => x.text === run.method);
+      const k = this.colour(run.method);
+      return method ? [{ method, run, colour: COLOURS[k], dash: DASHES[k] }] : [];
+    });
+    this.space.fit(runs);
+    const end = this.end();
+    this.scrub.max = String(end);
+    this.view.t = Math.min(this.view.t, end);
+    this.draw();
+    const took = performance.now() - this.begun;
+    const notes = [...this.legend.querySelectorAll(".note")];
+    this.content.methods.forEach((method, k) => {
+      const run = runs.find((x) => x.method === method.text);
+      notes[k].textContent = run ? (run.failed ? `failed at step ${run.failed}` : `${run.ms.toFixed(1)} ms`) : "";
+    });
+    const form = runs[0]?.form === "relaxed" ? "with relaxed SIMD" : "without relaxed SIMD";
+    this.say(`${this.choice.steps} steps, ${took.toFixed(0)} ms to the plots, ${form}. ${this.hint}`);
+    this.hint = "";
+    document.body.dataset.done = String(this.asked);
+  }
+
+  private end(): number {
+    return Math.max(0, ...this.shown.map(({ method, run }) => times(method, run).at(-1) as number));
+  }
+
+  private draw(): void {
+    for (const panel of this.panels) panel.draw(this.shown);
+    this.portrait.draw(this.shown);
+    this.frame();
+  }
+
+  /** The state at the time that is shown. */
+  private frame(): void {
+    const { t } = this.view;
+    const frames = this.shown.map(({ method, run }) => {
+      const count = run.rows.length / run.width;
+      const slot = method.row.t[0];
+      let [low, high] = [0, count - 1];
+      while (low < high) {
+        const middle = (low + high + 1) >> 1;
+        if (run.rows[middle * run.width + slot] <= t + 1e-12) low = middle;
+        else high = middle - 1;
+      }
+      return low;
+    });
+    const { ink, ground } = inks();
+    this.space.draw(this.shown.map(({ run, colour }, k) => ({ run, colour, frame: frames[k] })), ink, ground);
+    this.portrait.now(frames);
+    for (const panel of this.panels) panel.now(t);
+    this.scrub.value = String(t);
+    this.clock.textContent = `t = ${t.toFixed(2)}`;
+  }
+
+  private goto(t: number): void {
+    this.view.t = Math.max(0, Math.min(t, this.end()));
+    this.link();
+    this.frame();
+  }
+
+  private toggle(): void {
+    this.playing = !this.playing;
+    if (this.playing && this.view.t >= this.end()) this.view.t = 0;
+    this.play.textContent = this.playing ? "❚❚" : "▶";
+    this.stamp = 0;
+    if (this.playing) requestAnimationFrame((now) => this.tick(now));
+    else this.link();
+  }
+
+  private tick(now: number): void {
+    if (!this.playing) return;
+    if (this.stamp) this.view.t += (this.view.speed * Math.min(now - this.stamp, 100)) / 1000;
+    this.stamp = now;
+    if (this.view.t >= this.end() && this.end() > 0) {
+      this.view.t = this.end();
+      this.toggle();
+    }
+    this.frame();
+    if (this.playing) requestAnimationFrame((next) => this.tick(next));
+  }
+
+  /** Starts by itself, unless the reader wants less motion or came by a link. */
+  private motion(): void {
+    if (!matchMedia("(prefers-reduced-motion: reduce)").matches && !location.hash) this.toggle();
+  }
+
+  private key(event: KeyboardEvent): void {
+    const target = event.target as HTMLElement;
+    if (target.closest("input, select, textarea, button, dialog, summary") || event.ctrlKey || event.metaKey) return;
+    const step = this.end() / 100;
+    if (event.key === " ") this.toggle();
+    else if (event.key === "ArrowRight") this.goto(this.view.t + step);
+    else if (event.key === "ArrowLeft") this.goto(this.view.t - step);
+    else if (event.key === "Home") this.goto(0);
+    else if (event.key === "End") this.goto(this.end());
+    else return;
+    event.preventDefault();
+  }
+
+  private timer = 0;
+
+  private link(): void {
+    clearTimeout(this.timer);
+    this.timer = window.setTimeout(() => this.linkNow(), 150);
+  }
+
+  private linkNow(): void {
+    history.replaceState(null, "", `#${toLink(this.choice, this.view)}`);
+  }
+
+  private show(title: string, text: string): void {
+    const area = el("textarea", { readOnly: true, value: text, rows: 14, spellcheck: false });
+    const copy = button("Copy", "copy to the clipboard", () => {
+      area.select();
+      navigator.clipboard?.writeText(area.value).then(() => (copy.textContent = "Copied"), () => document.execCommand("copy"));
+    });
+    const dialog = el("dialog", {}, el("h2", {}, title), area, el("div", { className: "actions" }, copy, button("Close", "close", () => dialog.close())));
+    dialog.addEventListener("close", () => dialog.remove());
+    document.body.append(dialog);
+    dialog.showModal();
+  }
+
+  /** All panels one below the other. */
+  private picture(): void {
+    const parts = [this.canvas, this.portrait.canvas, ...this.panels.flatMap((x) => (x.plot ? [x.plot.ctx.canvas] : []))];
+    const made = el("canvas", { width: Math.max(...parts.map((x) => x.width)), height: parts.reduce((sum, x) => sum + x.height, 0) });
+    const context = made.getContext("2d");
+    if (!context) return;
+    context.fillStyle = inks().ground;
+    context.fillRect(0, 0, made.width, made.height);
+    let at = 0;
+    for (const part of parts) {
+      context.drawImage(part, 0, at);
+      at += part.height;
+    }
+    made.toBlob((blob) => blob && download(`${this.content.system.name}.png`, blob));
+  }
+
+  /** The last rows, for the console: numbers as `simulate` gives them. */
+  lastRows(): Record<string, ReturnType<typeof last>> {
+    return Object.fromEntries(this.shown.map(({ method, run }) => [method.text, last(this.content, method, run)]));
+  }
+
+  python(): string {
+    return toPython(this.content, this.choice);
+  }
+}
+
+const text = document.getElementById("content")?.textContent ?? "{}";
+const page = new Page(JSON.parse(text) as Content);
+Object.assign(window, { noslip: { lastRows: () => page.lastRows(), python: () => page.python() } });
