@@ -14,16 +14,26 @@ from noslip.plots.meshes import mesh
 from noslip.plots.space import moved
 from noslip.scenes import Scene, scene
 from noslip.systems import (
+    ball_in_bowl,
+    ball_in_cone,
+    ball_in_cylinder,
     car_with_trailers,
     chaplygin_sleigh,
+    chaplygin_sphere,
     gearbox,
     knife_edge,
+    rattleback,
+    roller_racer,
+    rolling_coin,
     rolling_disk,
     rolling_disk_on_incline,
+    segway,
+    snake_robot,
     spherical_pendulum,
     suslov,
     turntable_ball,
     two_wheeled_robot,
+    unicycle,
 )
 
 CATALOGUE = [name for name, module in systems.discover().items() if module.__name__.startswith("noslip.")]
@@ -33,6 +43,7 @@ CATALOGUE = [name for name, module in systems.discover().items() if module.__nam
 def test_every_system_has_a_scene_that_moves_with_it(name: str) -> None:
     module = systems.find(name)
     system, (q, _) = module.system(), module.typical_state()
+    assert system.scene is not None
     stage, rng = scene(system), np.random.default_rng(0)
     others = np.asarray(q) + 0.1 * rng.standard_normal((3, system.n))
     others[0] = q
@@ -114,6 +125,16 @@ def test_a_blade_points_along_its_velocity(module) -> None:
         (knife_edge, {"alpha": 0.3}, ("blade",)),
         (two_wheeled_robot, {}, ("body", "left wheel", "right wheel")),
         (spherical_pendulum, {"length": 1.0}, ("bob",)),
+        (rolling_coin, {"h": 0.1}, ("body",)),
+        (rattleback, {}, ("body",)),
+        (ball_in_bowl, {}, ("ball",)),
+        (ball_in_cone, {}, ("ball",)),
+        (ball_in_cylinder, {}, ("ball",)),
+        (chaplygin_sphere, {"r": 0.7}, ("body",)),
+        (roller_racer, {}, ("rear cart", "front cart")),
+        (snake_robot, {}, ("link 1", "link 2", "link 3")),
+        (segway, {}, ("platform", "left wheel", "right wheel")),
+        (unicycle, {}, ("wheel",)),
     ],
 )
 def test_arrows_are_the_reactions(module, arguments, bodies) -> None:

@@ -13,6 +13,7 @@ from noslip import rotations
 from noslip.bodies.mechanism import Mechanism, Parameters
 from noslip.bodies.parts import RigidBody
 from noslip.bodies.redundant import without_redundant_rows
+from noslip.bodies.seen import ModelScene
 from noslip.engine.translate import depends_on
 from noslip.system import System
 
@@ -98,6 +99,7 @@ def system_of(plain: Mechanism, parameters: Parameters) -> System:
         inputs=inputs,
         angles=_angles(plain),
         rotations=tuple(plain.coordinates[u[0]][:-1] for u in turning),
+        scene=ModelScene(mechanism),
         **parts,
     )
 

@@ -22,8 +22,10 @@ from jax import Array
 
 from noslip.bodies.axes import Axes, cross
 from noslip.bodies.values import Number, Vector, axis, number, of, vector
+from noslip.scenes import Cylinder, Ellipsoid, Shape, Sphere, Torus
 
 Triple = tuple[float, float, float]
+UPWARDS = (0.0, 0.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,10 @@ class RollingShape:
         """From the middle to the point that touches, in space."""
         raise NotImplementedError
 
+    def drawn(self, p: Any) -> tuple[Shape, Triple]:
+        """What it looks like, and the axis of the body that is the third of that."""
+        raise NotImplementedError
+
     def directions(self, axes: Axes, n: Any) -> tuple[Any, Any] | None:
         """Along and sideways, unit vectors in space; None for a shape without an axis."""
         return None
@@ -57,6 +63,9 @@ class _Round(RollingShape):
     def arm(self, axes: Axes, n: Any, p: Any) -> Array:
         return -of(self.radius, p) * n
 
+    def drawn(self, p: Any) -> tuple[Shape, Triple]:
+        return Sphere(of(self.radius, p)), UPWARDS
+
 
 @dataclass(frozen=True)
 class _Egg(RollingShape):
@@ -67,6 +76,10 @@ class _Egg(RollingShape):
     def arm(self, axes: Axes, n: Any, p: Any) -> Array:
         gamma, squares = axes.A.T @ n, of(self.half_axes, p) ** 2
         return axes.A @ (-squares * gamma / jnp.sqrt(jnp.dot(gamma, squares * gamma)))
+
+    def drawn(self, p: Any) -> tuple[Shape, Triple]:
+        a, b, c = of(self.half_axes, p)
+        return Ellipsoid(a, b, c), UPWARDS
 
 
 @dataclass(frozen=True)
@@ -92,6 +105,10 @@ class _Wheel(RollingShape):
         _, across, size = self._parts(axes, n)
         arm = -of(self.radius, p) * across / size
         return arm - of(self.tube, p) * n if self.tube else arm
+
+    def drawn(self, p: Any) -> tuple[Shape, Triple]:
+        radius, tube = of(self.radius, p), of(self.tube, p)
+        return (Torus(radius, tube) if self.tube else Cylinder(radius, 0.06 * radius)), self.axis
 
     def directions(self, axes: Axes, n: Any) -> tuple[Any, Any]:
         a, _, size = self._parts(axes, n)

@@ -24,8 +24,13 @@ from jax import Array
 
 from noslip.bodies.values import Number, Vector, axis, number, of, vector
 from noslip.errors import shown
+from noslip.scenes import Floor, Shape, Sphere, Surface, turned_sheet
 
 Triple = tuple[float, float, float]
+_FALL = np.linspace(0.0, 0.5 * np.pi, 10)
+LOWER_HALF = turned_sheet(np.stack([np.sin(_FALL), -np.cos(_FALL)], axis=1))
+TUBE = turned_sheet([[1.0, z] for z in np.linspace(-1.0, 1.0, 9)])
+CONE = turned_sheet([[2 * s, 2 * s] for s in np.linspace(0.0, 1.0, 8)])
 NEWTON_STEPS = 8  # for the point of a graph under a ball
 
 
@@ -47,6 +52,11 @@ class RollingSurface:
         """n(x), of length 1."""
         return jax.grad(lambda y: self.distance(y, p))(x)
 
+    def drawn(self, p: Mapping[str, Any]) -> tuple[Shape, Triple] | None:
+        """What it looks like about its point, and the axis of the body that is the third of that; None for
+        what has no look of its own."""
+        return None
+
     def tangents(self, n: Any) -> tuple[Any, Any]:
         """Two directions at right angles to n and to each other: those of the plane at right angles to `up`,
         turned with it on the shortest way."""
@@ -66,6 +76,9 @@ class _Plane(RollingSurface):
     def normal(self, x: Any, p: Mapping[str, Any]) -> Any:
         return np.array(self.up)
 
+    def drawn(self, p: Mapping[str, Any]) -> tuple[Shape, Triple]:
+        return Floor(), self.up
+
     def tangents(self, n: Any) -> tuple[Any, Any]:
         return _triad(self.up)[:2]
 
@@ -81,6 +94,10 @@ class _Bowl(RollingSurface):
         away = x - of(self.point, p)
         return self.side * (of(self.radius, p) - jnp.sqrt(jnp.dot(away, away)))
 
+    def drawn(self, p: Mapping[str, Any]) -> tuple[Shape, Triple]:
+        r = of(self.radius, p)
+        return (Surface(x=r, y=r, z=r, points=LOWER_HALF) if self.side > 0 else Sphere(r)), self.up
+
 
 @dataclass(frozen=True)
 class _Tube(RollingSurface):
@@ -91,6 +108,10 @@ class _Tube(RollingSurface):
 
     def distance(self, x: Any, p: Mapping[str, Any]) -> Array:
         return self.side * (of(self.radius, p) - _along_and_off(self.up, x - of(self.point, p))[1])
+
+    def drawn(self, p: Mapping[str, Any]) -> tuple[Shape, Triple]:
+        r = of(self.radius, p)
+        return Surface(x=r, y=r, z=2 * r, points=TUBE), self.up
 
 
 @dataclass(frozen=True)
@@ -103,6 +124,9 @@ class _Cone(RollingSurface):
         along, off = _along_and_off(self.up, x - of(self.point, p))
         alpha = of(self.angle, p)
         return along * jnp.sin(alpha) - off * jnp.cos(alpha)
+
+    def drawn(self, p: Mapping[str, Any]) -> tuple[Shape, Triple]:
+        return Surface(z=1 / jnp.tan(of(self.angle, p)), points=CONE), self.up
 
 
 @dataclass(frozen=True)

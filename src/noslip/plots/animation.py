@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 FORMATS = (".gif", ".mp4")
 WIDE = 5.0  # a path so many times as wide as the bodies is followed
-AROUND = 2.0  # how many of their sizes are then seen on each side
 
 
 def animate(
@@ -78,20 +77,15 @@ def _film(
 
 def _views(staged: Staged, whole: View) -> list[View]:
     """The same view at all times, or one that moves with the bodies."""
-    size, n = staged.size(), len(staged.times)
-    if not staged.scene.camera.follow or staged.scene.axes or not 0 < WIDE * size < whole.reach:
+    n = len(staged.times)
+    if not staged.goes_far(whole, WIDE):
         return [whole] * n
-    middles = np.stack([_middle(staged.outline(k)) for k in range(n)])
+    middles = np.stack([staged.close(k, whole).target for k in range(n)])
     smooth = max(1, n // 10)  # of the shaking of the body
     padded = np.pad(middles, ((smooth, smooth), (0, 0)), mode="edge")
     weights = np.full(2 * smooth + 1, 1 / (2 * smooth + 1))
     centres = np.stack([np.convolve(x, weights, mode="valid") for x in padded.T], axis=1)
-    near = replace(whole, reach=AROUND * size)
-    return [replace(near, target=centre) for centre in centres]
-
-
-def _middle(points: Array) -> Array:
-    return (points.min(axis=0) + points.max(axis=0)) / 2
+    return [replace(staged.close(0, whole), target=centre) for centre in centres]
 
 
 def _write_gif(figure: Figure, frames: Iterator[None], path: Path, frames_per_second: int) -> None:

@@ -27,6 +27,8 @@ SIZE = (6.4, 4.8)
 TRAIL = 3000  # points of a path
 APART = 1.3  # earlier places are shown if they are so many body sizes apart
 GHOSTS = 4
+FAR = 9.0  # in a path so many times as wide as the bodies they are shown from near
+AROUND = 1.2  # how many of their sizes are then seen on each side
 
 
 def stage_of(run: Trajectory, system: System | None = None) -> Stage:
@@ -103,6 +105,17 @@ class Staged:
         points = self.outline(k)
         return float(np.max(np.ptp(points, axis=0))) if len(points) else 0.0
 
+    def goes_far(self, whole: View, wide: float) -> bool:
+        """Whether the bodies would be too small in a view of the whole run, and may be followed."""
+        return self.scene.camera.follow and not self.scene.axes and 0 < wide * self.size() < whole.reach
+
+    def close(self, k: int, whole: View) -> View:
+        """The bodies at time k and what is around them."""
+        points = self.outline(k)
+        return replace(
+            whole, target=(points.min(axis=0) + points.max(axis=0)) / 2, reach=AROUND * self.size(k)
+        )
+
     def force(self, view: View) -> float:
         """A unit of force as a length, so that the largest is seen well."""
         largest = float(np.max(np.linalg.norm(self.numbers.arrows[..., 3:], axis=-1), initial=0.0))
@@ -153,6 +166,8 @@ def plot_scene(run: Trajectory, system: System | None = None, picture: Picture |
     shown = with_ghosts(staged)
     figure, paper = new_figure(run, shown.scene)
     view = fitted(shown.scene.camera, np.concatenate([shown.everything, *curves[-1]]), paper.aspect)
+    if staged.goes_far(view, FAR):
+        view = staged.close(-1, view)
     if shown.scene.axes:
         paper.label(view, *bounds(shown))
     paper.show(view, shown.at(-1), shown.trails(-1), shown.force(view), curves[-1])

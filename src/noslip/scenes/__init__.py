@@ -33,6 +33,7 @@ from noslip.scenes.shapes import (
     Spring,
     Surface,
     Torus,
+    turned_sheet,
 )
 from noslip.scenes.stage import Numbers, Stage, in_coordinates, scene
 from noslip.scenes.turns import along, heading, wheel
@@ -70,5 +71,6 @@ __all__ = [
     "heading",
     "in_coordinates",
     "scene",
+    "turned_sheet",
     "wheel",
 ]  # fmt: skip

@@ -162,6 +162,14 @@ class Floor(Shape):
     """The plane z = 0, as far as one can see: whoever draws it makes it as large as the motion needs."""
 
 
+def turned_sheet(profile: Any, count: int = 24) -> np.ndarray:
+    """Points for a `Surface`: a curve of (radius, z), turned about the z axis."""
+    radius, z = np.asarray(profile, float).T
+    angle = np.linspace(0.0, 2 * np.pi, count + 1)
+    x, y = np.multiply.outer(radius, np.cos(angle)), np.multiply.outer(radius, np.sin(angle))
+    return np.stack([x, y, np.broadcast_to(z[:, None], x.shape)], axis=-1)
+
+
 SHAPES: dict[str, type[Shape]] = {
     shape.kind(): shape
     for base in (Shape, Pointed)

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from noslip.rotations import compose, from_axis, matrix
+from noslip.rotations import Contact, compose, from_axis, matrix
 from noslip.scenes import (
     BLACK,
     BLUE,
@@ -27,9 +27,11 @@ from noslip.scenes import (
     Mark,
     Plate,
     Scene,
+    Shape,
     Solid,
     Sphere,
     along,
+    heading,
     wheel,
 )
 from noslip.system import Parameters
@@ -113,3 +115,75 @@ def _axis(attitude: Array, k: int) -> Array:
 def ring(radius: Any, height: Any, name: str, colour: str = GREY) -> Solid:
     """A level circle about the vertical axis."""
     return Solid(Line(x=radius, y=radius, points=CIRCLE), (0.0, 0.0, height), name=name, colour=colour)
+
+
+def rolls(shape: Shape, middle: Array, rotation: Array, contact: Array, rows: int = 3) -> Scene:
+    """A body that rolls on the floor; its reactions are along x, y and, where it has a third row, z."""
+    return Scene(
+        bodies=(Solid(shape, middle, rotation, name="body", colour=ORANGE, pattern="sectors"), FLOOR),
+        marks=(Mark(contact, name="contact"),),
+        arrows=(Arrow(contact, np.eye(3)[:rows], name="reaction", colour=GREEN),),
+    )
+
+
+def touches(q: Array, contact: Contact) -> Array:
+    """Where a body with its mass centre and quaternion in q touches the floor."""
+    A = matrix(q[3:])
+    return q[:3] + A @ contact(A[2])
+
+
+def in_vessel(q: Array, radius: Any, contact: Array, forces: Array, vessel: Solid) -> Scene:
+    """A ball, its middle and quaternion in q, that rolls inside a vessel."""
+    return Scene(
+        bodies=(
+            Solid(Sphere(radius), q[:3], q[3:], name="ball", colour=ORANGE, pattern="sectors"),
+            vessel,
+        ),
+        marks=(Mark(contact, name="contact"),),
+        arrows=(Arrow(contact, forces, name="reaction", colour=GREEN),),
+        camera=Camera(elevation=35.0, follow=False),
+    )
+
+
+def on_table(q: Array, attitude: Array, radius: Any, angle: Any) -> Scene:
+    """A ball that rolls on a table, which has turned by an angle."""
+    contact = jnp.array([q[0], q[1], 0.0])
+    return Scene(
+        bodies=(
+            Solid(Sphere(radius), jnp.stack([q[0], q[1], radius]), attitude, name="ball", colour=ORANGE,
+                  pattern="sectors"),
+            Solid(Cylinder(3 * radius, 0.2 * radius), jnp.stack([0.0, 0.0, -0.1 * radius]), heading(angle),
+                  name="table", colour=SKY, pattern="sectors"),
+        ),
+        marks=(Mark(contact, name="contact"),),
+        arrows=(Arrow(contact, np.eye(3)[:2], name="friction", colour=GREEN),),
+        camera=Camera(elevation=35.0, follow=False),
+    )  # fmt: skip
+
+
+def rod(start: Any, end: Any, radius: Any, name: str, colour: str) -> Solid:
+    """A bar between two points."""
+    start, end = jnp.asarray(start, float), jnp.asarray(end, float)
+    rotation, length = along(start, end)
+    return Solid(Cylinder(radius, length), (start + end) / 2, rotation, name=name, colour=colour)
+
+
+def ahead(angle: Any) -> Array:
+    """The level direction of a heading."""
+    return jnp.array([jnp.cos(angle), jnp.sin(angle), 0.0])
+
+
+def wheels_across(at: Array, angle: Any, half: Any, radius: Any) -> list[Solid]:
+    """Two wheels, of which only the heading is known, at the ends of an axle."""
+    up, left = jnp.array([0.0, 0.0, 1.0]) * radius, ahead(angle + 0.5 * jnp.pi)
+    return [
+        Solid(Cylinder(radius, 0.5 * radius), at + up + side * half * left, wheel(angle, 0.0), name="wheel",
+              colour=GREY)
+        for side in (1.0, -1.0)
+    ]  # fmt: skip
+
+
+def across(at: Array, angle: Any, row: int, rows: int) -> Arrow:
+    """The reaction of wheels against being pushed sideways."""
+    directions = jnp.zeros((rows, 3)).at[row].set(ahead(angle + 0.5 * jnp.pi))
+    return Arrow(at, directions, name=f"axle {row + 1}", colour=GREEN)

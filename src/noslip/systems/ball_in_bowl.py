@@ -17,11 +17,17 @@ moves along with the middle: (I W - m r n x v) . e_z.
 from __future__ import annotations
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from noslip import rotations
+from noslip.scenes import GREY, Scene, Solid, Surface, turned_sheet
 from noslip.system import Parameters, System
 from noslip.systems import _balls as balls
+from noslip.systems import _looks
+
+_FALL = np.linspace(0.0, 0.5 * np.pi, 10)
+BOWL = turned_sheet(np.stack([np.sin(_FALL), -np.cos(_FALL)], axis=1))
 
 
 def one_forms(q: Array, p: Parameters) -> Array:
@@ -50,7 +56,16 @@ def system(m: float = 1.0, r: float = 0.3, I: float = 0.036, R: float = 1.0, g: 
         rotations=("u",),
         parameters={"m": m, "r": r, "I": I, "R": R, "g": g},
         first_integrals={"spin": spin, "vertical_momentum": vertical_momentum},
+        scene=scene,
     )
+
+
+def scene(q: Array, p: Parameters) -> Scene:
+    """The ball and the lower half of the bowl."""
+    size, n = p["R"] + p["r"], q[:3] / p["R"]
+    bowl = Solid(Surface(x=size, y=size, z=size, points=BOWL), name="bowl", colour=GREY, opacity=0.25)
+    forces = jnp.concatenate([np.eye(3)[:2], q[None, :3]])
+    return _looks.in_vessel(q, p["r"], q[:3] + p["r"] * n, forces, bowl)
 
 
 def typical_state() -> tuple[Array, Array]:

@@ -19,11 +19,16 @@ e_z + m r^2 n_z W . n. The tip is singular; a ball that turns about the axis doe
 from __future__ import annotations
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from noslip import rotations
+from noslip.scenes import GREY, Scene, Solid, Surface, turned_sheet
 from noslip.system import Parameters, System
 from noslip.systems import _balls as balls
+from noslip.systems import _looks
+
+CONE = turned_sheet([[s, s] for s in np.linspace(0.0, 1.0, 8)])
 
 
 def normal(q: Array, p: Parameters) -> Array:
@@ -55,7 +60,17 @@ def system(m: float = 1.0, r: float = 0.3, I: float = 0.036, c: float = 0.8, g: 
         rotations=("u",),
         parameters={"m": m, "r": r, "I": I, "c": c, "g": g},
         first_integrals={"momentum": momentum},
+        scene=scene,
     )
+
+
+def scene(q: Array, p: Parameters) -> Scene:
+    """The ball and the cone, as high as twice the ball is now."""
+    c, n = p["c"], normal(q, p)
+    tip = jnp.array([0.0, 0.0, -1.0]) * p["r"] * jnp.sqrt(1 + c**2)
+    cone = Solid(Surface(x=2.0, y=2.0, z=2 * c, points=CONE), tip, name="cone", colour=GREY, opacity=0.25)
+    forces = jnp.concatenate([np.eye(3)[:2], -n[None] * jnp.sqrt(1 + c**2)])
+    return _looks.in_vessel(q, p["r"], q[:3] + p["r"] * n, forces, cone)
 
 
 def typical_state() -> tuple[Array, Array]:

@@ -23,9 +23,13 @@ import numpy as np
 from jax import Array
 
 from noslip import rotations
+from noslip.scenes import GREY, Scene, Solid, Surface, turned_sheet
 from noslip.system import Parameters, System
 from noslip.systems import _balls as balls
+from noslip.systems import _looks
 from noslip.systems._closed_forms import Floats
+
+TUBE = turned_sheet([[1.0, z] for z in np.linspace(-1.0, 1.0, 9)])
 
 
 def normal(q: Array, p: Parameters) -> Array:
@@ -60,7 +64,17 @@ def system(m: float = 1.0, r: float = 0.5, I: float = 0.1, R: float = 1.0, g: fl
         rotations=("u",),
         parameters={"m": m, "r": r, "I": I, "R": R, "g": g},
         first_integrals={"turn": turn, "balance": balance},
+        scene=scene,
     )
+
+
+def scene(q: Array, p: Parameters) -> Scene:
+    """The ball and a part of the cylinder."""
+    size, n = p["R"] + p["r"], normal(q, p)
+    tube = Solid(Surface(x=size, y=size, z=2 * size, points=TUBE), name="cylinder", colour=GREY, opacity=0.2)
+    across = jnp.stack([-n[1], n[0], jnp.zeros(())])
+    forces = jnp.stack([jnp.array([0.0, 0.0, 1.0]), across, p["R"] * n])
+    return _looks.in_vessel(q, p["r"], q[:3] + p["r"] * n, forces, tube)
 
 
 def typical_state() -> tuple[Array, Array]:

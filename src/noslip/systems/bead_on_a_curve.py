@@ -20,8 +20,12 @@ import numpy as np
 from jax import Array
 from scipy.special import ellipj, ellipkinc
 
+from noslip.scenes import GREEN, GREY, ORANGE, Arrow, Camera, Line, Mark, Scene, Solid, Sphere
 from noslip.system import Parameters, System
 from noslip.systems._closed_forms import Floats
+
+_TURNS = np.linspace(-3.5 * np.pi, 3.5 * np.pi, 200)
+HELIX = np.stack([_TURNS, np.sin(_TURNS), -np.cos(_TURNS)], axis=1)
 
 
 def lagrangian(q: Array, v: Array, p: Parameters) -> Array:
@@ -39,6 +43,24 @@ def system(m: float = 1.0, g: float = 1.0, a: float = 1.0, b: float = 0.4) -> Sy
         holonomic=holonomic,
         coordinates=("x", "y", "z"),
         parameters={"m": m, "g": g, "a": a, "b": b},
+        scene=scene,
+    )
+
+
+def scene(q: Array, p: Parameters) -> Scene:
+    """The bead on a part of its helix, and the force of the wire."""
+    a, b = p["a"], p["b"]
+    slope, one, none = a / b, jnp.ones(()), jnp.zeros(())
+    s = q[0] / b
+    forces = [[-slope * jnp.cos(s), one, none], [-slope * jnp.sin(s), none, one]]
+    return Scene(
+        bodies=(
+            Solid(Sphere(0.12 * a), q, name="bead", colour=ORANGE),
+            Solid(Line(x=b, y=a, z=a, points=HELIX), name="wire", colour=GREY),
+        ),
+        marks=(Mark(q, name="path"),),
+        arrows=(Arrow(q, jnp.array(forces), name="reaction", colour=GREEN),),
+        camera=Camera(follow=False),
     )
 
 

@@ -62,6 +62,7 @@ def system(
         rotations=("u",),
         parameters={"m": m, "r": r, "A": A, "B": B, "C": C, "s1": s1, "s2": s2, "s3": s3},
         first_integrals={"momentum_x": momentum_x, "momentum_y": momentum_y, "momentum_z": momentum_z},
+        scene=sphere.scene,
     )
 
 

@@ -17,7 +17,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from noslip import rotations
+from noslip.scenes import Scene, Sphere
 from noslip.system import Parameters, System
+from noslip.systems import _looks
 
 
 def moments(p: Parameters) -> Array:
@@ -61,7 +63,14 @@ def system(m: float = 1.0, r: float = 1.0, A: float = 0.3, B: float = 0.4, C: fl
         rotations=("u",),
         parameters={"m": m, "r": r, "A": A, "B": B, "C": C},
         first_integrals={"momentum_x": momentum_x, "momentum_y": momentum_y, "momentum_z": momentum_z},
+        scene=scene,
     )
+
+
+def scene(q: Array, p: Parameters) -> Scene:
+    """The ball on its contact point."""
+    r, contact = p["r"], jnp.array([q[0], q[1], 0.0])
+    return _looks.rolls(Sphere(r), contact + r * jnp.array([0.0, 0.0, 1.0]), q[2:], contact, rows=2)
 
 
 def typical_state() -> tuple[Array, Array]:

@@ -17,7 +17,9 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import Array
 
+from noslip.scenes import BLACK, GREEN, ORANGE, SKY, VERMILION, Arrow, Camera, Mark, Scene
 from noslip.system import Parameters, System
+from noslip.systems import _looks
 
 
 def lagrangian(q: Array, v: Array, p: Parameters) -> Array:
@@ -52,7 +54,36 @@ def system(
         coordinates=("a", "b", "c"),
         parameters={"l1": l1, "l2": l2, "l3": l3, "d": d, "m1": m1, "m2": m2, "m3": m3, "g": g},
         angles=("a", "b", "c"),
+        scene=scene,
     )
+
+
+def scene(q: Array, p: Parameters) -> Scene:
+    """The rods in their vertical plane, and the force of the rocker on the coupler."""
+    a, b, c = q
+    crank = p["l1"] * _upright(a)
+    joint = crank + p["l2"] * _upright(b)
+    ground = jnp.array([1.0, 0.0, 0.0]) * p["d"]
+    thick = 0.018 * (p["l1"] + p["d"])
+    bodies = (
+        _looks.rod(jnp.zeros(3), crank, thick, "crank", ORANGE),
+        _looks.rod(crank, joint, thick, "coupler", SKY),
+        _looks.rod(ground, ground + p["l3"] * _upright(c), thick, "rocker", VERMILION),
+    )
+    return Scene(
+        bodies=bodies,
+        marks=(
+            *(Mark(x, name="pivot", colour=BLACK, trail=False) for x in (jnp.zeros(3), ground)),
+            Mark((crank + joint) / 2, name="middle of the coupler"),
+        ),
+        arrows=(Arrow(joint, ((1.0, 0.0, 0.0), (0.0, 0.0, 1.0)), name="on the coupler", colour=GREEN),),
+        camera=Camera(azimuth=-80.0, elevation=15.0, follow=False),
+    )
+
+
+def _upright(angle: Array) -> Array:
+    """A direction in the plane of x and z."""
+    return jnp.stack([jnp.cos(angle), jnp.zeros(()), jnp.sin(angle)])
 
 
 def typical_state() -> tuple[Array, Array]:

@@ -25,7 +25,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from noslip import rotations
+from noslip.scenes import Ellipsoid, Scene
 from noslip.system import Parameters, System
+from noslip.systems import _looks
 
 
 def contact(p: Parameters) -> Callable[[Array], Array]:
@@ -68,7 +70,14 @@ def system(
         coordinates=("x", "y", "z", *rotations.names("u")),
         rotations=("u",),
         parameters={"m": m, "a": a, "b": b, "c": c, "h": h, "A": A, "B": B, "C": C, "D": D, "g": g},
+        scene=scene,
     )
+
+
+def scene(q: Array, p: Parameters) -> Scene:
+    """The ellipsoid, its middle above the mass centre."""
+    middle = q[:3] + p["h"] * rotations.matrix(q[3:])[:, 2]
+    return _looks.rolls(Ellipsoid(p["a"], p["b"], p["c"]), middle, q[3:], _looks.touches(q, contact(p)))
 
 
 def typical_state() -> tuple[Array, Array]:

@@ -18,7 +18,9 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import Array
 
+from noslip.scenes import GREY, ORANGE, SKY, Cuboid, Mark, Scene, Solid, heading
 from noslip.system import Parameters, System
+from noslip.systems import _looks
 
 
 def lagrangian(q: Array, v: Array, p: Parameters) -> Array:
@@ -73,6 +75,30 @@ def system(
         angles=("theta", "phi"),
         force=force,
         frame=frame,
+        scene=scene,
+    )
+
+
+def scene(q: Array, p: Parameters) -> Scene:
+    """The two carts in their joint, and the forces across their axles."""
+    d1, d2, theta, psi = p["d1"], p["d2"], q[2], q[2] + q[3]
+    size = 0.25 * (d1 + d2)
+    rear = jnp.array([q[0], q[1], 0.0])
+    joint = rear + d1 * _looks.ahead(theta)
+    front, up = joint + d2 * _looks.ahead(psi), size * jnp.array([0.0, 0.0, 0.8])
+    seat, bar = Cuboid(1.4 * size, 1.2 * size, 0.25 * size), Cuboid(0.8 * size, 1.4 * size, 0.25 * size)
+    return Scene(
+        bodies=(
+            Solid(seat, rear + up, heading(theta), name="rear cart", colour=SKY),
+            Solid(bar, front + up, heading(psi), name="front cart", colour=ORANGE),
+            _looks.rod(rear + up, joint + up, 0.1 * size, "beam", GREY),
+            _looks.rod(joint + up, front + up, 0.1 * size, "handlebar", GREY),
+            *_looks.wheels_across(rear, theta, 0.6 * size, 0.35 * size),
+            *_looks.wheels_across(front, psi, 0.6 * size, 0.35 * size),
+            _looks.FLOOR,
+        ),
+        marks=(Mark(rear, name="rear axle"), Mark(front, name="front axle", colour=ORANGE)),
+        arrows=(_looks.across(rear, theta, 0, 2), _looks.across(front, psi, 1, 2)),
     )
 
 

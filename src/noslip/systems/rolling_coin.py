@@ -24,7 +24,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from noslip import rotations
+from noslip.scenes import Cylinder, Scene
 from noslip.system import Parameters, System
+from noslip.systems import _looks
 
 
 def contact(p: Parameters) -> Callable[[Array], Array]:
@@ -61,6 +63,7 @@ def system(
         coordinates=("x", "y", "z", *rotations.names("u")),
         rotations=("u",),
         parameters={"m": m, "r": r, "h": h, "A": A, "C": C, "g": g},
+        scene=scene,
     )
 
 
@@ -90,6 +93,12 @@ def steady(tilt: float, turn: float, p: Parameters) -> tuple[Array, Array]:
     u = rotations.from_axis([0.0, 1.0, 0.0], tilt)
     w = rotations.matrix(u).T @ jnp.stack([spin * s, jnp.zeros(()), turn + spin * c])
     return placed(p, R, jnp.zeros(()), u, w)
+
+
+def scene(q: Array, p: Parameters) -> Scene:
+    """The coin, not thinner than can be seen."""
+    coin = Cylinder(p["r"], jnp.maximum(2 * p["h"], 0.05 * p["r"]))
+    return _looks.rolls(coin, q[:3], q[3:], _looks.touches(q, contact(p)))
 
 
 def typical_state() -> tuple[Array, Array]:

@@ -24,7 +24,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from noslip import rotations
+from noslip.scenes import Scene, Torus
 from noslip.system import Parameters, System
+from noslip.systems import _looks
 
 
 def contact(p: Parameters) -> Callable[[Array], Array]:
@@ -61,7 +63,13 @@ def system(
         coordinates=("x", "y", "z", *rotations.names("u")),
         rotations=("u",),
         parameters={"m": m, "R": R, "r": r, "A": A, "C": C, "g": g},
+        scene=scene,
     )
+
+
+def scene(q: Array, p: Parameters) -> Scene:
+    """The ring on its contact point."""
+    return _looks.rolls(Torus(p["R"], p["r"]), q[:3], q[3:], _looks.touches(q, contact(p)))
 
 
 def typical_state() -> tuple[Array, Array]:

@@ -12,10 +12,14 @@ J W + r e_z x m v, the two horizontal components stay constant.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from noslip import rotations
+from noslip.scenes import GREEN, Arrow, Scene
 from noslip.system import Parameters, System
 from noslip.systems import chaplygin_sphere as sphere
 
@@ -34,7 +38,18 @@ def system(m: float = 1.0, r: float = 1.0, A: float = 0.3, B: float = 0.4, C: fl
         rotations=("u",),
         parameters={"m": m, "r": r, "A": A, "B": B, "C": C},
         first_integrals={"momentum_x": sphere.momentum_x, "momentum_y": sphere.momentum_y},
+        scene=scene,
     )
+
+
+def scene(q: Array, p: Parameters) -> Scene:
+    """The ball, the force at its contact point, and the torque about the vertical above it."""
+    plain, up = sphere.scene(q, p), jnp.array([0.0, 0.0, 1.0])
+    (contact,) = plain.arrows
+    force = replace(contact, directions=np.eye(3) * np.array([1.0, 1.0, 0.0]))
+    top = contact.position + 2 * p["r"] * up
+    torque = Arrow(top, np.diag([0.0, 0.0, 1.0]), name="torque", colour=GREEN)
+    return replace(plain, arrows=(force, torque))
 
 
 def typical_state() -> tuple[Array, Array]:

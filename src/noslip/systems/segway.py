@@ -22,7 +22,23 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import Array
 
+from noslip.rotations import compose, from_axis
+from noslip.scenes import (
+    GREEN,
+    GREY,
+    ORANGE,
+    SKY,
+    Arrow,
+    Cuboid,
+    Cylinder,
+    Mark,
+    Scene,
+    Solid,
+    heading,
+    wheel,
+)
 from noslip.system import Parameters, System
+from noslip.systems import _looks
 
 
 def lagrangian(q: Array, v: Array, p: Parameters) -> Array:
@@ -93,7 +109,45 @@ def system(
         angles=("theta", "beta", "left", "right"),
         force=force,
         frame=frame,
+        scene=scene,
     )
+
+
+def scene(q: Array, p: Parameters) -> Scene:
+    """The wheels, the body that leans above their axle, and the forces at the wheels."""
+    b, r, l = p["b"], p["r"], p["l"]
+    ahead, left = _looks.ahead(q[2]), _looks.ahead(q[2] + 0.5 * jnp.pi)
+    middle, up = jnp.array([q[0], q[1], 0.0]), jnp.array([0.0, 0.0, 1.0])
+    lean = jnp.sin(q[3]) * ahead + jnp.cos(q[3]) * up
+    axle = middle + r * up
+    turned = compose(heading(q[2]), from_axis((0.0, 1.0, 0.0), q[3]))
+    wheels = [
+        Solid(
+            Cylinder(r, 0.2 * r),
+            axle + side * b * left,
+            wheel(q[2], spin),
+            name=name,
+            colour=ORANGE,
+            pattern="sectors",
+        )
+        for name, side, spin in (("left wheel", 1.0, q[4]), ("right wheel", -1.0, q[5]))
+    ]
+    none = jnp.zeros(3)
+    return Scene(
+        bodies=(
+            *wheels,
+            Solid(Cuboid(0.6 * b, 1.4 * b, 0.1 * r), axle, turned, name="platform", colour=SKY),
+            _looks.rod(axle, axle + 1.5 * l * lean, 0.08 * r, "post", GREY),
+            Solid(Cuboid(0.4 * l, 0.5 * l, 0.5 * l), axle + l * lean, turned, name="body", colour=SKY),
+            _looks.FLOOR,
+        ),
+        marks=(Mark(middle, name="axle"),),
+        arrows=(
+            Arrow(middle, jnp.stack([left, none, none]), name="across", colour=GREEN),
+            Arrow(middle + b * left, jnp.stack([none, ahead, none]), name="left wheel", colour=GREEN),
+            Arrow(middle - b * left, jnp.stack([none, none, ahead]), name="right wheel", colour=GREEN),
+        ),
+    )  # fmt: skip
 
 
 def typical_state() -> tuple[Array, Array]:

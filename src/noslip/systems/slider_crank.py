@@ -17,7 +17,26 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import Array
 
+from noslip.scenes import (
+    BLACK,
+    GREEN,
+    GREY,
+    ORANGE,
+    SKY,
+    VERMILION,
+    Arrow,
+    Camera,
+    Cuboid,
+    Cylinder,
+    Mark,
+    Scene,
+    Solid,
+    Spring,
+    along,
+    wheel,
+)
 from noslip.system import Parameters, System
+from noslip.systems import _looks
 
 
 def lagrangian(q: Array, v: Array, p: Parameters) -> Array:
@@ -55,7 +74,31 @@ def system(
         coordinates=("a", "b", "x"),
         parameters={"r": r, "l": l, "J": J, "m": m, "M": M, "k": k, "x0": x0, "g": g},
         angles=("a", "b"),
+        scene=scene,
     )
+
+
+def scene(q: Array, p: Parameters) -> Scene:
+    """Crank, rod, and piston with its spring, in a vertical plane; the force of the piston on the rod."""
+    a, _, x = q
+    pin = p["r"] * jnp.stack([jnp.cos(a), jnp.zeros(()), jnp.sin(a)])
+    piston = jnp.array([1.0, 0.0, 0.0]) * x
+    wall = jnp.array([1.0, 0.0, 0.0]) * (p["x0"] + 1.5 * p["l"])
+    thick = 0.05 * p["r"]
+    rotation, length = along(piston, wall)
+    return Scene(
+        bodies=(
+            Solid(Cylinder(1.1 * p["r"], thick), jnp.array([0.0, 3.0, 0.0]) * thick, wheel(0.0, -a),
+                  name="crank", colour=ORANGE, pattern="sectors"),
+            _looks.rod(pin, piston, thick, "rod", SKY),
+            Solid(Cuboid(0.5 * p["r"], 0.4 * p["r"], 0.4 * p["r"]), piston, name="piston", colour=VERMILION),
+            Solid(Spring(length, 0.1 * p["r"]), piston, rotation, name="spring", colour=GREY),
+            Solid(Cuboid(thick, 0.8 * p["r"], 0.8 * p["r"]), wall, name="wall", colour=GREY),
+        ),
+        marks=(Mark(jnp.zeros(3), name="axle", colour=BLACK, trail=False), Mark(pin, name="pin")),
+        arrows=(Arrow(piston, ((1.0, 0.0, 0.0), (0.0, 0.0, 1.0)), name="on the rod", colour=GREEN),),
+        camera=Camera(azimuth=-75.0, elevation=18.0, follow=False),
+    )  # fmt: skip
 
 
 def typical_state() -> tuple[Array, Array]:

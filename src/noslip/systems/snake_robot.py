@@ -25,7 +25,9 @@ from itertools import pairwise
 import jax.numpy as jnp
 from jax import Array
 
+from noslip.scenes import BLUE, ORANGE, SKY, VERMILION, Cuboid, Mark, Scene, Solid, heading
 from noslip.system import Parameters, System
+from noslip.systems import _looks
 
 
 def lagrangian(q: Array, v: Array, p: Parameters) -> Array:
@@ -96,7 +98,29 @@ def system(
         angles=headings,
         force=force,
         frame=frame,
+        scene=scene,
     )
+
+
+def scene(q: Array, p: Parameters) -> Scene:
+    """The links on their wheels, the head in another colour, and the forces across them."""
+    l, rows = p["l"], q.shape[0] - 2
+    bodies, arrows = [], []
+    at, last = jnp.array([q[0], q[1], 0.0]), q[2]
+    for i, own in enumerate(q[2:]):
+        at = at if i == 0 else at - l * (_looks.ahead(last) + _looks.ahead(own))
+        last = own
+        link, up = Cuboid(1.8 * l, 0.3 * l, 0.2 * l), l * jnp.array([0.0, 0.0, 0.25])
+        bodies.append(
+            Solid(link, at + up, heading(own), name=f"link {i + 1}", colour=ORANGE if i == 0 else SKY)
+        )
+        bodies += _looks.wheels_across(at, own, 0.25 * l, 0.18 * l)
+        arrows.append(_looks.across(at, own, i, rows))
+    marks = (
+        Mark(jnp.array([q[0], q[1], 0.0]), name="head", colour=VERMILION),
+        Mark(at, name="tail", colour=BLUE),
+    )
+    return Scene(bodies=(*bodies, _looks.FLOOR), marks=marks, arrows=tuple(arrows))
 
 
 def typical_state(k: int = 3) -> tuple[Array, Array]:

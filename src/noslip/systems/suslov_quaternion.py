@@ -22,7 +22,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from noslip import rotations
+from noslip.scenes import Scene
 from noslip.system import Parameters, System
+from noslip.systems import _looks
 
 
 def lagrangian(q: Array, v: Array, p: Parameters) -> Array:
@@ -49,7 +51,14 @@ def system(A: float = 0.7, B: float = 1.1, C: float = 1.5, b1: float = 0.8, b2: 
         rotations=("u",),
         parameters={"A": A, "B": B, "C": C, "b1": b1, "b2": b2},
         first_integrals={"field_momentum": field_momentum},
+        scene=scene,
     )
+
+
+def scene(q: Array, p: Parameters) -> Scene:
+    """The body, and the torque about the axis that it may not turn about."""
+    moments = jnp.stack([p["A"], p["B"], p["C"]])
+    return _looks.about_a_point(q, moments, rotations.matrix(q)[:, 2], "torque")
 
 
 def typical_state() -> tuple[Array, Array]:

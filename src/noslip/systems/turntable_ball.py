@@ -23,8 +23,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from noslip.rotations import from_euler
-from noslip.scenes import GREEN, ORANGE, SKY, Arrow, Camera, Cylinder, Mark, Scene, Solid, Sphere, heading
+from noslip.scenes import Scene
 from noslip.system import Parameters, System
+from noslip.systems import _looks
 
 
 def lagrangian(q: Array, v: Array, p: Parameters) -> Array:
@@ -95,19 +96,7 @@ def system(m: float = 1.0, r: float = 1.0, I: float = 0.4, Omega: float = 0.7) -
 
 def scene(q: Array, t: Array, p: Parameters) -> Scene:
     """The ball on the table as it turns, and the force of the table."""
-    r = p["r"]
-    contact = jnp.array([q[0], q[1], 0.0])
-    return Scene(
-        bodies=(
-            Solid(Sphere(r), jnp.stack([q[0], q[1], r]), from_euler("zxz", q[2:]), name="ball", colour=ORANGE,
-                  pattern="sectors"),
-            Solid(Cylinder(3 * r, 0.2 * r), jnp.stack([0.0, 0.0, -0.1 * r]), heading(p["Omega"] * t),
-                  name="table", colour=SKY, pattern="sectors"),
-        ),
-        marks=(Mark(contact, name="contact"),),
-        arrows=(Arrow(contact, ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0)), name="friction", colour=GREEN),),
-        camera=Camera(elevation=35.0, follow=False),
-    )  # fmt: skip
+    return _looks.on_table(q, from_euler("zxz", q[2:]), p["r"], p["Omega"] * t)
 
 
 def typical_state() -> tuple[Array, Array]:

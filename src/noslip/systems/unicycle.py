@@ -25,7 +25,10 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import Array
 
+from noslip.rotations import compose, from_axis, from_euler, matrix
+from noslip.scenes import GREEN, GREY, ORANGE, SKY, Arrow, Cuboid, Cylinder, Mark, Scene, Solid, heading
 from noslip.system import Parameters, System
+from noslip.systems import _looks
 
 
 def lagrangian(q: Array, v: Array, p: Parameters) -> Array:
@@ -85,6 +88,29 @@ def system(
         force=force,
         frame=frame,
         fibre=("x", "y"),
+        scene=scene,
+    )
+
+
+def scene(q: Array, p: Parameters) -> Scene:
+    """The wheel as it leans, the rider on the fork, and the force at the contact."""
+    r, l = p["r"], p["l"]
+    leaning = compose(heading(q[2]), from_axis((1.0, 0.0, 0.0), q[3]))
+    A, contact = matrix(leaning), jnp.array([q[0], q[1], 0.0])
+    axle = contact + r * A[:, 2]
+    turned = compose(leaning, from_euler("xz", jnp.stack([jnp.asarray(-0.5 * jnp.pi), q[4]])))
+    pitched = compose(leaning, from_axis((0.0, 1.0, 0.0), q[5]))
+    rider = axle + l * matrix(pitched)[:, 2]
+    return Scene(
+        bodies=(
+            Solid(Cylinder(r, 0.08 * r), axle, turned, name="wheel", colour=ORANGE, pattern="sectors"),
+            _looks.rod(axle + 0.12 * r * A[:, 1], rider + 0.12 * r * A[:, 1], 0.03 * r, "fork", GREY),
+            _looks.rod(axle - 0.12 * r * A[:, 1], rider - 0.12 * r * A[:, 1], 0.03 * r, "fork", GREY),
+            Solid(Cuboid(0.3 * l, 0.6 * l, 0.5 * l), rider, pitched, name="rider", colour=SKY),
+            _looks.FLOOR,
+        ),
+        marks=(Mark(contact, name="contact"),),
+        arrows=(Arrow(contact, ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0)), name="friction", colour=GREEN),),
     )
 
 

@@ -23,7 +23,9 @@ from jax import Array
 from scipy.integrate import quad_vec
 
 from noslip import rotations
+from noslip.scenes import Scene
 from noslip.system import Parameters, System
+from noslip.systems import _looks
 
 
 def speed(t: Any, p: Parameters) -> Any:
@@ -78,8 +80,15 @@ def system(
         coordinates=("x", "y", *rotations.names("u")),
         rotations=("u",),
         parameters={"m": m, "r": r, "I": I, "Omega": Omega, "swing": swing, "pace": pace},
+        scene=scene,
         **with_time,
     )
+
+
+def scene(q: Array, t: Array, p: Parameters) -> Scene:
+    """The ball on the table as it turns, and the force of the table."""
+    angle = p["Omega"] * (t + p["swing"] / p["pace"] * jnp.sin(p["pace"] * t))
+    return _looks.on_table(q, q[2:], p["r"], angle)
 
 
 def typical_state() -> tuple[Array, Array]:

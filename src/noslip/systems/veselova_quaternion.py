@@ -21,7 +21,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from noslip import rotations
+from noslip.scenes import Scene
 from noslip.system import Parameters, System
+from noslip.systems import _looks
 
 
 def moments(p: Parameters) -> Array:
@@ -52,7 +54,13 @@ def system(A: float = 1.0, B: float = 1.5, C: float = 2.2, k: float = 0.6) -> Sy
         rotations=("u",),
         parameters={"A": A, "B": B, "C": C, "k": k},
         first_integrals={"horizontal_momentum": horizontal_momentum},
+        scene=scene,
     )
+
+
+def scene(q: Array, p: Parameters) -> Scene:
+    """The body, and the torque about the vertical."""
+    return _looks.about_a_point(q, moments(p), jnp.array([0.0, 0.0, 1.0]), "torque")
 
 
 def typical_state() -> tuple[Array, Array]:
