@@ -68,7 +68,7 @@ def _least_velocity(system: System, q: np.ndarray, rates: Mapping[str, np.ndarra
     for _ in range(REFINED):
         solved = solved + np.linalg.lstsq(matrix, right - matrix @ solved, rcond=DEPENDENT)[0]
     v = np.where(np.abs(solved) > ZERO * np.max(np.abs(solved[: system.n])), solved, 0.0)[: system.n]
-    if not np.all(np.abs(J @ v - b) <= CLOSED * (1 + np.max(np.abs(b)))):
+    if not np.all(np.abs(J @ v - b) <= CLOSED * (1 + np.max(np.abs(b), initial=0.0))):
         chosen = f" with the rates of {', '.join(rates)}" if rates else ", whatever moves"
         raise ValueError(f"nothing must slip or part at the start, but something does{chosen}")
     return v
