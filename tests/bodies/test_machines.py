@@ -267,6 +267,10 @@ WRONG = {
     "must be three numbers, but (1, 2) was given": bad(centre=(1, 2)),
     "must be 'x', 'y', 'z' or three numbers, not all zero": lambda m: revolute((0, 0, 0)),
     "`names` of a free joint must be 4 names": lambda m: free(names=("x", "y")),
+    "the name of an input must be a word, but 3 was given": lambda m: m.motor("x", 3),
+    "`parameters` must be a mapping": lambda m: Model(gravity=1.0, parameters=3),
+    "a start must be given by a mapping": lambda m: m.start([1, 2]),
+    "'x' must be given by a finite number, but 'a' was given": lambda m: m.start({"x": "a"}),
     "`sequence` must be three axes": lambda m: free(sequence="zzx"),
 }
 
