@@ -1,5 +1,6 @@
 """Machines by `bodies`, beside their equations by hand: loops, wheels with motors, edges, springs."""
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -204,6 +205,35 @@ def test_springs_dampers_and_fixed_parts_act_as_they_should():
     np.testing.assert_allclose(found, force / 1.5, rtol=1e-12)
 
 
+# ---- joints that are moved ------------------------------------------------------------------------
+SWING = {"rate": 2.0}
+
+
+def shaken():
+    """A pendulum on a slide that is moved to and fro."""
+    model = Model(gravity=9.81)
+    model.body("slide", joint=prismatic("x", length=lambda t: 0.3 * jnp.sin(SWING["rate"] * t)))
+    model.body("arm", on="slide", joint=revolute("-y"), mass=1.3, centre=(0.0, 0.0, -0.6), inertia=0.02)
+    return model
+
+
+def test_a_pendulum_on_a_shaken_slide_moves_by_its_equation():
+    """(J + m l^2) a'' = -m l (g sin a + x'' cos a)."""
+    q, v, t = np.array([0.4]), np.array([1.1]), 0.7
+    found = shaken().system().acceleration(q, v, t)
+    pull = 9.81 * np.sin(0.4) - 0.3 * 4.0 * np.sin(1.4) * np.cos(0.4)
+    np.testing.assert_allclose(found, -1.3 * 0.6 * pull / (0.02 + 1.3 * 0.36), rtol=1e-12)
+
+
+def test_what_a_given_motion_reads_must_stay_as_it_was(monkeypatch):
+    system = shaken().system()
+    system.refuse_changed()
+    monkeypatch.setitem(SWING, "rate", 3.0)
+    with pytest.raises(ValueError, match="reads 'SWING', which must stay as it was"):
+        system.refuse_changed()
+    assert shaken().system() != system
+
+
 # ---- wrong use ------------------------------------------------------------------------------------
 def started():
     model = Model(gravity=9.81, parameters={"m": 1.0})
@@ -237,6 +267,10 @@ WRONG = {
     "must be three numbers, but (1, 2) was given": bad(centre=(1, 2)),
     "must be 'x', 'y', 'z' or three numbers, not all zero": lambda m: revolute((0, 0, 0)),
     "`names` of a free joint must be 4 names": lambda m: free(names=("x", "y")),
+    "the name of an input must be a word, but 3 was given": lambda m: m.motor("x", 3),
+    "`parameters` must be a mapping": lambda m: Model(gravity=1.0, parameters=3),
+    "a start must be given by a mapping": lambda m: m.start([1, 2]),
+    "'x' must be given by a finite number, but 'a' was given": lambda m: m.start({"x": "a"}),
     "`sequence` must be three axes": lambda m: free(sequence="zzx"),
 }
 
@@ -251,6 +285,10 @@ def test_wrong_use_is_refused_in_one_sentence(sentence):
 def test_what_cannot_be_together_is_refused_by_the_system():
     with pytest.raises(ValueError, match="a model must have a body that can move"):
         Model(gravity=1.0).system()
+    empty = Model(gravity=1.0)
+    empty.body("arm", joint=revolute("x"))
+    with pytest.raises(ValueError, match="every coordinate must move some mass, but 'arm' can change"):
+        empty.system()
     model = started()
     model.motor("spin", "torque")
     with pytest.raises(ValueError, match="unknown coordinate 'spin'"):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
+import numpy as np
 from jax import Array
 
 from noslip import rotations
@@ -14,16 +15,24 @@ from noslip.bodies.mechanism import Mechanism, Parameters
 from noslip.bodies.parts import RigidBody
 from noslip.bodies.redundant import without_redundant_rows
 from noslip.bodies.seen import ModelScene
+from noslip.engine.backends.numpy_rows import evaluate_anyhow
 from noslip.engine.translate import depends_on
 from noslip.system import System
+from noslip.system.captured import Calls
+
+MASSLESS = 1e-14  # of the greatest eigenvalue of the mass matrix
 
 
 @dataclass(frozen=True)
-class _Of:
+class _Of(Calls):
     """A function of a mechanism as a `System` takes it; equal for equal mechanisms."""
 
     mechanism: Mechanism
     name: str
+
+    def called(self) -> dict[str, Any]:
+        """What the user gave as functions of time and place."""
+        return self.mechanism.functions()
 
 
 class _OfPosition(_Of):
@@ -92,7 +101,7 @@ def system_of(plain: Mechanism, parameters: Parameters) -> System:
         parts["holonomic"] = _of_position(mechanism, "holonomic", p)
     if mechanism.forced:
         parts["force"] = _OfStateAndTime(mechanism, "force")
-    return System(
+    system = System(
         _of_state(mechanism, "lagrangian", p),
         coordinates=plain.coordinates,
         parameters=dict(parameters),
@@ -102,6 +111,25 @@ def system_of(plain: Mechanism, parameters: Parameters) -> System:
         scene=ModelScene(mechanism),
         **parts,
     )
+    _refuse_massless(system)
+    return system
+
+
+def _refuse_massless(system: System) -> None:
+    """Every coordinate moves some mass."""
+    q = np.random.default_rng(1).uniform(-0.7, 0.7, (3, system.n))
+    for M in evaluate_anyhow(_mass, None, system, q):
+        values, vectors = np.linalg.eigh(M) if np.all(np.isfinite(M)) else (np.ones(1), np.ones((1, 1)))
+        if not values[0] > MASSLESS * values[-1]:
+            name = system.coordinates[int(np.argmax(np.abs(vectors[:, 0])))]
+            raise ValueError(
+                f"every coordinate must move some mass, but '{name}' can change while nothing with a mass or "
+                "an inertia moves"
+            )
+
+
+def _mass(_: None, system: System, q: Array) -> Array:
+    return system.mass_matrix(q)
 
 
 def _angles(mechanism: Mechanism) -> tuple[str, ...]:

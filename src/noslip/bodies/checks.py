@@ -19,9 +19,9 @@ ROUND_OFF = 1e-12  # of the inertia
 def refuse_bad_name(kind: str, name: Any, taken: Iterable[str]) -> None:
     """Names are words that nothing else has."""
     if not isinstance(name, str) or not name:
-        raise ValueError(f"the name of a {kind} must be a word, but {shown(name)} was given")
+        raise ValueError(f"the name of {kind} must be a word, but {shown(name)} was given")
     if name in taken:
-        raise ValueError(f"the name of a {kind} must be new, but there is a '{name}' already")
+        raise ValueError(f"the name of {kind} must be new, but there is a '{name}' already")
 
 
 def refuse_unknown_parameters(what: str, part: Any, parameters: Mapping[str, Any]) -> None:

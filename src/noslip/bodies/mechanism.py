@@ -73,6 +73,14 @@ class Mechanism:
         """Whether joints are moved by functions of time."""
         return any(body.joint.driven is not None for body in self.bodies)
 
+    def functions(self) -> dict[str, Any]:
+        """What was given as functions: of time by joints, of place by surfaces."""
+        joints = {f"the joint of '{body.name}'": body.joint.driven for body in self.bodies}
+        surfaces = {
+            f"the surface under '{contact.name}'": contact.surface.shaped_by for contact in self.contacts
+        }
+        return {name: function for name, function in (joints | surfaces).items() if function is not None}
+
     # ---- the system -------------------------------------------------------------------------------
     def lagrangian(self, q: Any, v: Any, t: Any, p: Parameters) -> Array:
         """Kinetic energy less that of gravity and springs."""

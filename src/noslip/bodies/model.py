@@ -33,6 +33,7 @@ from noslip.bodies.values import Number, axis, number, tensor, vector
 from noslip.engine.backends.numpy_rows import evaluate_anyhow
 from noslip.errors import shown, unknown_name
 from noslip.system import System
+from noslip.system.values import as_parameter
 
 Start = tuple[np.ndarray, np.ndarray]
 
@@ -45,7 +46,9 @@ class Model:
     """
 
     def __init__(self, *, gravity: Any, down: Any = "-z", parameters: Parameters | None = None):
-        self.parameters = dict(parameters or {})
+        if not isinstance(parameters, Mapping | None):
+            raise TypeError(f"`parameters` must be a mapping of names, but {shown(parameters)} was given")
+        self.parameters = {name: as_parameter(name, x) for name, x in (parameters or {}).items()}
         self.gravity, self.down = number("`gravity`", gravity), axis("`down`", down)
         checks.refuse_unknown_parameters("gravity", self.gravity, self.parameters)
         self._bodies: dict[str, RigidBody] = {}
@@ -73,7 +76,7 @@ class Model:
         """A body with its mass centre at `centre`, by default the joint's own point, and its inertia about
         that, in its own axes: one moment, three, or a matrix. Its joint is to the ground, or to the body `on`
         which it is. Without a mass it is nothing but axes for others."""
-        checks.refuse_bad_name("body", name, {GROUND_NAME, *self._bodies})
+        checks.refuse_bad_name("a body", name, {GROUND_NAME, *self._bodies})
         self._known(on)
         if not isinstance(joint, Joint):
             raise TypeError(
@@ -114,7 +117,7 @@ class Model:
         assert rolling is not None
         middle = rolling.at if rolling.at is not None else self._bodies[body].centre
         name = name or body
-        checks.refuse_bad_name("contact", name, self._parts())
+        checks.refuse_bad_name("a contact", name, self._parts())
         made = RollingContact(name, body, rolling, middle, surface, of, bool(rubber))
         checks.refuse_unknown_parameters(f"contact '{name}'", made, self.parameters)
         checks.refuse_bad_sizes(f"contact '{name}'", (rolling, surface), self.parameters)
@@ -125,7 +128,7 @@ class Model:
         centre, does not move along `normal`, in the axes of the body."""
         self._known(body, ground=False)
         name = name or f"{body} edge"
-        checks.refuse_bad_name("knife edge", name, self._parts())
+        checks.refuse_bad_name("a knife edge", name, self._parts())
         place = self._bodies[body].centre if at is None else vector("`at`", at)
         self._edges.append(Edge(name, body, place, axis("`normal`", normal)))
         checks.refuse_unknown_parameters(f"knife edge '{name}'", place, self.parameters)
@@ -137,7 +140,7 @@ class Model:
         if points[0][0] == points[1][0]:
             raise ValueError(f"a loop must join two bodies, but both points are of '{points[0][0]}'")
         name = name or f"{points[0][0]}-{points[1][0]}"
-        checks.refuse_bad_name("loop", name, self._parts())
+        checks.refuse_bad_name("a loop", name, self._parts())
         self._closures.append(Closure(name, *points, None if hinge is None else axis("`hinge`", hinge)))
 
     def spring(
@@ -159,13 +162,13 @@ class Model:
 
     def motor(self, coordinate: str, input: str) -> None:
         """The input of that name is the torque, or the force, at the coordinate of a joint."""
-        checks.refuse_bad_name("input", input, {*self._inputs(), *self.parameters})
+        checks.refuse_bad_name("an input", input, {*self._inputs(), *self.parameters})
         self._motors.append(Motor(str(coordinate), input))
 
     def push(self, input: str, point: Any, *, along: Any, turns: bool = False) -> None:
         """The input of that name is the force on a point (body, place), along a direction of space; one that
         `turns` is a direction of the body."""
-        checks.refuse_bad_name("input", input, {*self._inputs(), *self.parameters})
+        checks.refuse_bad_name("an input", input, {*self._inputs(), *self.parameters})
         self._pushes.append(Push(input, self._point("`point`", point), axis("`along`", along), bool(turns)))
 
     # ---- what comes out ---------------------------------------------------------------------------

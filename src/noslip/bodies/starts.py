@@ -68,7 +68,7 @@ def _least_velocity(system: System, q: np.ndarray, rates: Mapping[str, np.ndarra
     for _ in range(REFINED):
         solved = solved + np.linalg.lstsq(matrix, right - matrix @ solved, rcond=DEPENDENT)[0]
     v = np.where(np.abs(solved) > ZERO * np.max(np.abs(solved[: system.n])), solved, 0.0)[: system.n]
-    if not np.all(np.abs(J @ v - b) <= CLOSED * (1 + np.max(np.abs(b)))):
+    if not np.all(np.abs(J @ v - b) <= CLOSED * (1 + np.max(np.abs(b), initial=0.0))):
         chosen = f" with the rates of {', '.join(rates)}" if rates else ", whatever moves"
         raise ValueError(f"nothing must slip or part at the start, but something does{chosen}")
     return v
@@ -80,12 +80,15 @@ def _velocities(_: None, system: System, q: Array) -> tuple[Array, Array, Array]
 
 
 def _by_name(system: System, given: Mapping[str, Any], size: int) -> dict[str, np.ndarray]:
+    if not isinstance(given, Mapping):
+        raise TypeError(f"a start must be given by a mapping of names, but {shown(given)} was given")
     known = [*system.coordinates, *system.rotations]
     for name, value in given.items():
         if name not in known:
             raise ValueError(unknown_name("coordinate", name, known))
         shape = (size,) if name in system.rotations else ()
-        if np.shape(value) != shape or not np.all(np.isfinite(np.asarray(value, float))):
+        right = np.shape(value) == shape and np.asarray(value).dtype.kind in "fiu"
+        if not right or not np.all(np.isfinite(value)):
             count = f"{size} finite numbers" if shape else "a finite number"
             raise ValueError(f"'{name}' must be given by {count}, but {shown(value)} was given")
     return {name: np.asarray(value, float) for name, value in given.items()}

@@ -44,6 +44,11 @@ class RollingSurface:
     sizes: ClassVar[tuple[str, ...]] = ()
     flat: ClassVar[bool] = False
 
+    @property
+    def shaped_by(self) -> Callable[..., Any] | None:
+        """The user's function, where there is one."""
+        return None
+
     def distance(self, x: Any, p: Mapping[str, Any]) -> Array:
         """d(x)."""
         raise NotImplementedError
@@ -133,6 +138,10 @@ class _Cone(RollingSurface):
 class _Graph(RollingSurface):
     height: Callable[..., Any] = lambda x, y: 0.0
     takes_parameters: bool = False
+
+    @property
+    def shaped_by(self) -> Callable[..., Any]:
+        return self.height
 
     def _height(self, y: Any, p: Mapping[str, Any]) -> Array:
         rest = (p,) if self.takes_parameters else ()

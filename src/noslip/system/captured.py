@@ -25,6 +25,14 @@ THEMSELVES = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, t
 LIBRARIES = frozenset(sys.stdlib_module_names) | {"jax", "jaxlib", "numpy", "scipy", "sympy", "noslip"}
 
 
+class Calls:
+    """Something of noslip that calls functions of the user, and says which."""
+
+    def called(self) -> Mapping[str, Any]:
+        """These functions, each with what it is to the user."""
+        raise NotImplementedError(f"{type(self).__name__} must define called")
+
+
 class Captured:
     """The values, each by the name under which a function finds it; equal if all of them are."""
 
@@ -72,7 +80,10 @@ def _values(name: str, function: Any, known: set[int], home: str) -> Iterator[_V
     if id(function) in known:
         return
     known.add(id(function))
-    if isinstance(function, functools.partial):
+    if (caller := _caller(function)) is not None:
+        for label, called in caller.called().items():
+            yield from _values(label, called, known, _root(called))
+    elif isinstance(function, functools.partial):
         yield _value(f"the arguments of {name}", lambda: (function.args, function.keywords))
         yield from _values(name, function.func, known, home)
     elif isinstance(function, types.MethodType):
@@ -88,6 +99,14 @@ def _values(name: str, function: Any, known: set[int], home: str) -> Iterator[_V
     elif callable(function) and not isinstance(function, type) and _root(type(function)) not in LIBRARIES:
         yield _value(f"the object {name}", lambda: function)  # one of the user that can be called
         yield from _values(name, type(function).__call__, known, home)
+
+
+def _caller(function: Any) -> Calls | None:
+    """What calls for a function that is wrapped."""
+    while not isinstance(function, Calls):
+        if (function := getattr(function, "__wrapped__", None)) is None:
+            return None
+    return function
 
 
 def _places(name: str, function: types.FunctionType, home: str) -> Iterator[tuple[str, Read]]:
