@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 import json
 import re
@@ -18,6 +19,7 @@ from noslip.markdown import table
 from noslip.studies._base import KINDS, counted, explanation, title
 from noslip.studies._rules import ALL as RULES
 from noslip.symbolic import formulas
+from noslip.system import System
 from prose import escaped, first_line, verbatim
 
 ROOT = Path(__file__).parents[2]
@@ -95,8 +97,8 @@ def _method(cls: type[Integrator]) -> str:
     ]
     refusals = [
         (f"[{name}](../systems/{name}.md)", escaped(reason))
-        for name, other in systems.discover().items()
-        if (reason := cls().applies_to(other.system()))
+        for name in systems.names()
+        if (reason := cls().applies_to(_made(name)))
     ]
     where = (
         table(("system", "why the method does not apply"), refusals)
@@ -127,10 +129,10 @@ def _method(cls: type[Integrator]) -> str:
 def _systems() -> str:
     rows = []
     for name, module in systems.discover().items():
-        system = module.system()
+        system = _made(name)
         what = (inspect.getdoc(module) or "").partition("\n")[0]
         exact = "yes" if hasattr(module, "exact") else "-"
-        rows.append((f"[{_words(name)}]({name}.md)", f"{system.n}", f"{system.m} {system.kind}", exact, what))
+        rows.append((f"[{_words(name)}]({name}.md)", f"{system.n}", system.constraints, exact, what))
     return "\n\n".join(
         [
             "# Systems",
@@ -140,8 +142,15 @@ def _systems() -> str:
     )
 
 
+@functools.cache
+def _made(name: str) -> System:
+    """A system of the catalogue at its defaults, made once for all pages."""
+    made: System = systems.find(name).system()
+    return made
+
+
 def _system(name: str, module: ModuleType) -> str:
-    system = module.system()
+    system = _made(name)
     q0, v0 = module.typical_state()
     lines = formulas(system)
     equations = "\n\n".join(f"$$\n{line}\n$$" for line in lines.latex()) if lines else "Too long to show."
