@@ -131,8 +131,8 @@ def _systems() -> str:
     for name, module in systems.discover().items():
         system = _made(name)
         what = (inspect.getdoc(module) or "").partition("\n")[0]
-        exact = "yes" if hasattr(module, "exact") else "-"
-        rows.append((f"[{_words(name)}]({name}.md)", f"{system.n}", system.constraints, exact, what))
+        exact, constraints = "yes" if hasattr(module, "exact") else "-", system.constraints.replace(",", "")
+        rows.append((f"[{_words(name)}]({name}.md)", f"{system.n}", constraints, exact, what))
     return "\n\n".join(
         [
             "# Systems",
