@@ -299,7 +299,7 @@ CASES = {
     "slider_crank": piston,
     "bead_on_a_curve": bead,
 }
-QUICK = ("roller_racer", "segway", "slider_crank", "chaplygin_gyrostat")
+QUICK = ("roller_racer", "segway", "slider_crank", "suslov_quaternion")
 CHANGED = {
     "rolling_coin": {"h": 0.17},
     "roller_racer": {"torque": 0.3},
@@ -321,3 +321,13 @@ def test_a_wrong_parameter_is_seen():
     system, q, v, p = made("slider_crank")
     bodies, slip, potential = piston(p | {"J": 1.001 * p["J"]})
     assert unbalanced(system, q, v, bodies, slip, gravity=p["g"], potential=potential) > 1e-6
+
+
+def test_a_snake_has_two_links_or_more():
+    module = systems.find("snake_robot")
+    with pytest.raises(ValueError, match="`k` must be at least 2, but 1 was provided"):
+        module.system(k=1)
+    q, v = module.typical_state(k=5)
+    p = module.system(k=5).parameters
+    assert np.max(np.abs(module.one_forms(q, p) @ module.frame(q, p))) < 1e-15
+    assert np.max(np.abs(module.one_forms(q, p) @ v)) < 1e-15
