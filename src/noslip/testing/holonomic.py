@@ -146,10 +146,10 @@ def ellipsoid(force: bool = True) -> Start:
         },
         force=push if force else None,
     )
-    u = np.asarray(rotations.from_euler("zxz", [0.3, 0.8, -0.4]))
-    height = float(rotations.height(contact)(u))
-    du = np.asarray(rotations.from_rates(u, [0.5, -0.8, 0.6]))
-    return started(system, [0.2, -0.3, height, *u], [0.0, 0.0, 0.0, *du], fixed=rotations.names("u"))
+    u = rotations.from_euler("zxz", [0.3, 0.8, -0.4])
+    du = rotations.from_rates(u, [0.5, -0.8, 0.6])
+    q = np.array([0.2, -0.3, rotations.height(contact)(u), *u])
+    return system, q, np.array([*(-rotations.rolling(contact)(u) @ du), *du])
 
 
 def ellipsoid_free() -> Start:
@@ -168,7 +168,7 @@ SYSTEMS: tuple[Callable[[], Start], ...] = (
 )
 
 
-def started(system: System, q: list[float], v: list[float], fixed: tuple[str, ...] = ()) -> Start:
+def started(system: System, q: list[float], v: list[float]) -> Start:
     """The nearest admissible state."""
-    position = system.project_position(q, fixed=fixed)
+    position = system.project_position(q)
     return system, position, np.asarray(system.project_velocity(position, v))
