@@ -13,7 +13,9 @@ from noslip.analysis import energy_balance
 from noslip.integrators import (
     Composition,
     DiscreteGradient,
+    DiscreteLagrangeDAlembert,
     EnergyCollocation,
+    FullSpaceDiscreteGradient,
     GeneratingFunction,
     GeometricNonholonomic,
     LobattoSpark,
@@ -71,6 +73,24 @@ def test_order_and_promises_hold_on_every_holonomic_system(method, make, request
     if not (method == GeometricNonholonomic("projection") and made.system.m == 0):  # nothing is damped there
         claims.check_order(method, made)
     claims.check_promises(method, made)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", [*VARIANTS, EnergyCollocation(3)], ids=str)
+def test_order_and_promises_hold_in_quaternions(method):
+    made = case(holonomic.suslov)
+    applies(method, made)
+    claims.check_order(method, made)
+    claims.check_promises(method, made, steps=300)
+
+
+def test_methods_whose_rates_leave_the_quaternions_refuse_in_one_sentence():
+    system, q0, v0 = holonomic.suslov()
+    for method in (DiscreteLagrangeDAlembert(), FullSpaceDiscreteGradient()):
+        with pytest.raises(
+            ValueError, match="it has rotations, and rates that this method does not keep tangent"
+        ):
+            simulate(system, method, q0, v0, step_size=0.1, steps=1)
 
 
 @pytest.mark.slow
