@@ -9,10 +9,13 @@ import numpy as np
 import pytest
 
 from noslip import integrators, simulate
+from noslip.analysis import energy_balance
 from noslip.integrators import (
     Composition,
     DiscreteGradient,
+    DiscreteLagrangeDAlembert,
     EnergyCollocation,
+    FullSpaceDiscreteGradient,
     GeneratingFunction,
     GeometricNonholonomic,
     LobattoSpark,
@@ -73,6 +76,24 @@ def test_order_and_promises_hold_on_every_holonomic_system(method, make, request
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("method", [*VARIANTS, EnergyCollocation(3)], ids=str)
+def test_order_and_promises_hold_in_quaternions(method):
+    made = case(holonomic.suslov)
+    applies(method, made)
+    claims.check_order(method, made)
+    claims.check_promises(method, made, steps=300)
+
+
+def test_methods_whose_rates_leave_the_quaternions_refuse_in_one_sentence():
+    system, q0, v0 = holonomic.suslov()
+    for method in (DiscreteLagrangeDAlembert(), FullSpaceDiscreteGradient()):
+        with pytest.raises(
+            ValueError, match="it has rotations, and rates that this method does not keep tangent"
+        ):
+            simulate(system, method, q0, v0, step_size=0.1, steps=1)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("method", EXACT, ids=str)
 @pytest.mark.parametrize("make", [holonomic.pendulum, holonomic.linkage], ids=NAME)
 def test_energy_and_both_constraints_stay_at_round_off_over_1e5_steps(method, make):
@@ -120,6 +141,40 @@ def test_small_oscillations_of_a_pendulum_have_all_their_digits(method, least):
         run = simulate(system, method, lowest, v, step_size=0.05, steps=400)
         expected = size / frequency * np.sin(frequency * run.t)
         assert np.max(np.abs(run.q[:, 0] - expected)) < 4e-3 * size  # of a method of order 2
+
+
+def test_a_rolling_ellipsoid_has_its_energy_and_contact_and_goes_back():
+    """Rotation, holonomic and velocity constraints, a spring, no frame: all methods are held to it slowly."""
+    system, q0, v0 = holonomic.ellipsoid_free()
+    there = simulate(system, DiscreteGradient(), q0, v0, step_size=0.05, steps=100)
+    assert np.max(np.abs(there.energy - there.energy[0])) < 1e-14
+    assert np.max(np.abs(there.holonomic_residual)) < 1e-14
+    assert np.max(np.abs(there.constraint_residual)) < 1e-14
+    back = simulate(system, DiscreteGradient(), there.q[-1], -there.v[-1], step_size=0.05, steps=100)
+    assert np.max(np.abs(back.q[-1] - q0)) < 1e-12
+    assert np.max(np.abs(back.v[-1] + v0)) < 1e-12
+
+
+BALANCED = [
+    DiscreteGradient(),
+    SemiImplicitDLA(),
+    GeometricNonholonomic(),
+    GeneratingFunction(projected=True),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "method", [*BALANCED, VelocityNonholonomic(), LobattoSpark(3), EnergyCollocation(2)], ids=str
+)
+def test_the_energy_of_a_pushed_ellipsoid_changes_by_the_work_of_the_force(method):
+    system, q0, v0 = holonomic.ellipsoid()
+    steps = (40, 80) if method.order == 2 else (10, 20)  # Simpson's rule for the work has order 4
+    runs = [simulate(system, method, q0, v0, step_size=2 / n, steps=n) for n in steps]
+    coarse, fine = (np.max(np.abs(energy_balance(system, run))) for run in runs)
+    assert abs(runs[0].energy[-1] - runs[0].energy[0]) > 0.05
+    assert fine < 1e-4
+    assert abs(np.log2(coarse / fine) - method.order) < 0.3
 
 
 def test_methods_without_the_promise_refuse_in_one_sentence():

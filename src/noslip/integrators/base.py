@@ -135,7 +135,13 @@ class Integrator:
         return None
 
     def leaves_positions(self, system: System) -> str | None:
-        """The same for holonomic constraints, which a method keeps just if it promises to."""
+        """The same for holonomic constraints, which a method keeps just if it promises to, and for rotations,
+        of which tangent rates are shown: a method with others would not show what it keeps."""
+        if system.rotations and not self.preserves & {"constraint", "holonomic"}:
+            return (
+                "it has rotations, and rates that this method does not keep tangent to quaternions of length "
+                "1; those of methods that promise 'constraint' are"
+            )
         if not system.k or "holonomic" in self.preserves:
             return None
         return (

@@ -146,15 +146,39 @@ def ellipsoid(force: bool = True) -> Start:
         },
         force=push if force else None,
     )
-    u = np.asarray(rotations.from_euler("zxz", [0.3, 0.8, -0.4]))
-    height = float(rotations.height(contact)(u))
-    du = np.asarray(rotations.from_rates(u, [0.5, -0.8, 0.6]))
-    return started(system, [0.2, -0.3, height, *u], [0.0, 0.0, 0.0, *du], fixed=rotations.names("u"))
+    u = rotations.from_euler("zxz", [0.3, 0.8, -0.4])
+    du = rotations.from_rates(u, [0.5, -0.8, 0.6])
+    q = np.array([0.2, -0.3, rotations.height(contact)(u), *u])
+    return system, q, np.array([*(-rotations.rolling(contact)(u) @ du), *du])
 
 
 def ellipsoid_free() -> Start:
     """The same without the force, so that its energy stays."""
     return ellipsoid(force=False)
+
+
+def suslov() -> Start:
+    """A heavy body about a fixed point that may not turn about an axis partly of its own, partly of space: a
+    rotation without holonomic constraints, for all methods."""
+    inertia = np.array([[1.2, 0.1, 0.3], [0.1, 1.6, -0.2], [0.3, -0.2, 2.0]])
+
+    def lagrangian(q: Array, v: Array, p: Parameters) -> Array:
+        w, A = rotations.body_rates(q, v), rotations.matrix(q)
+        return 0.5 * jnp.dot(w, inertia @ w) - p["weight"] * A[2, 0] - 0.2 * A[2, 2] ** 2
+
+    def one_forms(q: Array, p: Parameters) -> Array:
+        own, space = (4 * rotations.frame(axes)(q).T for axes in ("body", "space"))
+        return own[2:] + p["share"] * space[:1]
+
+    system = System(
+        lagrangian,
+        one_forms=one_forms,
+        coordinates=rotations.names("u"),
+        rotations=("u",),
+        parameters={"weight": 0.7, "share": 0.3},
+    )
+    u = np.asarray(rotations.from_euler("zxz", [0.4, 1.3, -0.6]))
+    return system, u, np.asarray(system.project_velocity(u, rotations.from_rates(u, [0.5, -0.7, 0.2])))
 
 
 SYSTEMS: tuple[Callable[[], Start], ...] = (
@@ -168,7 +192,7 @@ SYSTEMS: tuple[Callable[[], Start], ...] = (
 )
 
 
-def started(system: System, q: list[float], v: list[float], fixed: tuple[str, ...] = ()) -> Start:
+def started(system: System, q: list[float], v: list[float]) -> Start:
     """The nearest admissible state."""
-    position = system.project_position(q, fixed=fixed)
+    position = system.project_position(q)
     return system, position, np.asarray(system.project_velocity(position, v))
