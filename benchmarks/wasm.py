@@ -32,7 +32,7 @@ Row = dict[str, Any]
 
 
 def measure(show: Callable[[Row], None] = lambda row: None) -> dict[str, Any]:
-    """A row for each pair. Times to compile are of the processor, for one form of a module without its trace."""
+    """A row for each pair. Times to compile are of the processor, for one form of a module, not its trace."""
     if NODE is None:
         raise ValueError("this needs node, but it is not installed")
     rows = []
