@@ -37,9 +37,9 @@ def module_task(module: wasm.WasmModule, plainly: bool) -> Task:
 
 
 def module_of(pairing: Pairing) -> wasm.WasmModule:
-    """Start and time loop."""
+    """Start, time loop, and the row of a state."""
     programs = pairing.programs
-    return wasm.module_of({"start": programs.start}, (programs.step, programs.save))
+    return wasm.module_of({"start": programs.start, "save": programs.save}, (programs.step, programs.save))
 
 
 def run_task(
@@ -60,6 +60,7 @@ def run_task(
         "initial": text(tables["initial"].pack((np.asarray(q), np.asarray(v), 0.0, None), 1, 1)),
         "carry": tables["carry"].slots,
         "row": tables["row"].slots,
+        "status": tables["carry"].first_slots.interval.status,
         "steps": steps,
         "rounds": 1,
     }
@@ -79,7 +80,7 @@ def in_node(tasks: list[Task]) -> list[Task]:
 def native_row(
     system: System, method: Integrator, q: ArrayLike, v: ArrayLike, h: float, steps: int
 ) -> np.ndarray:
-    """The slots of the last row of a native run."""
+    """The slots of the last row of a native run, also of one that fails."""
     runner = NativeTrajectory(pairing_of(system, method), np.asarray(q), np.asarray(v), 0.0, h)
     rows = runner.to(steps, steps, steps).rows
     return np.ascontiguousarray(rows[0, -1, :, 0]).view(np.float64)

@@ -25,7 +25,7 @@ function multiplied(task, code) {
 function ran(task, code) {
   const sizes = [task.fixed, task.initial].map((x) => bytes(x).length);
   const made = 8 * (task.carry + task.row);
-  const module = instance(code, task.free, 1 + Math.ceil((sizes[0] + sizes[1] + made + 8 * task.row) / 65536));
+  const module = instance(code, task.free, 1 + Math.ceil((sizes[0] + sizes[1] + 2 * made) / 65536));
   const at = [task.free, task.free + sizes[0], task.free + sizes[0] + sizes[1]];
   const rows = at[2] + made;
   const memory = new Uint8Array(module.memory.buffer);
@@ -39,7 +39,10 @@ function ran(task, code) {
     module.advance(at[0], at[2], rows, 1n, 0n, steps, steps, steps, 1n);
     seconds = Math.min(seconds, (performance.now() - begun) / 1000);
   }
-  return { seconds, made: text(memory.slice(rows, rows + 8 * task.row)) };
+  // a run that fails ends with the row of its last state
+  const failed = new BigInt64Array(module.memory.buffer, at[2] + 8 * task.status, 1)[0] !== 0n;
+  if (failed) module.save(at[0], at[2], rows, 1n);
+  return { seconds, failed, made: text(memory.slice(rows, rows + 8 * task.row)) };
 }
 
 const tasks = JSON.parse(require("fs").readFileSync(0, "utf8"));

@@ -14,7 +14,7 @@ from noslip import integrators, simulate
 from noslip.cli import app
 from noslip.systems import open_source
 from noslip.web.server import Explorer, Server
-from noslip.web.subjects import methods, subject
+from noslip.web.subjects import methods, of_run, subject
 
 OWN = """
 import jax.numpy as jnp
@@ -161,6 +161,32 @@ def test_a_system_of_the_user_runs_in_the_browser_with_the_bits_of_simulate(tmp_
         assert np.asarray(row["q"]).tobytes() == run.q[-1].tobytes()
         assert np.asarray(row["v"]).tobytes() == run.v[-1].tobytes()
         assert not [url for url in opened.asked if not url.startswith((server.address, "blob:"))]
+
+
+def test_a_saved_run_is_explored_from_its_own_state_with_its_own_method(tmp_path):
+    model = open_source("chaplygin_sleigh").build({"a": 0.5})
+    method = integrators.parse("RungeKutta4")
+    v0 = model.project_velocity(np.array([0.1, 0.2, 0.3]), np.array([1.0, 0.0, 0.2]))
+    run = simulate(model, method, [0.1, 0.2, 0.3], v0, step_size=0.02, steps=7)
+    run.save(tmp_path / "run.nc")
+    about, found = of_run(tmp_path / "run.nc")
+    assert (found, about.step_size, about.steps, about.q.tolist()) == (method, 0.02, 7, [0.1, 0.2, 0.3])
+    assert about.v.tobytes() == run.v0.tobytes()
+    assert float(about.system.parameters["a"]) == 0.5
+
+
+def test_a_saved_run_of_a_system_of_the_user_is_refused_in_one_sentence(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(OWN)
+    source = open_source("mine.py:system")
+    model = source.build({})
+    start = source.start(model, {})
+    simulate(model, integrators.parse("RungeKutta4"), start.q, start.v, step_size=0.1, steps=2).save("run.nc")
+    done = CliRunner().invoke(app, ["explore", "run.nc", "--no-browser"])
+    assert done.exit_code == 2
+    assert len(done.output.strip().splitlines()) == 1
+    done = CliRunner().invoke(app, ["explore", "run.nc", "--no-browser", "--q0", "1,2,3"])
+    assert "must not be given" in done.output
 
 
 def test_bad_systems_are_refused_before_anything_is_served():

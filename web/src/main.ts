@@ -104,6 +104,7 @@ class Page {
     document.addEventListener("keydown", (event) => this.key(event));
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
     window.addEventListener("resize", () => this.frame());
+    window.addEventListener("hashchange", () => location.reload()); // another link in the same tab
     new ResizeObserver(() => this.frame()).observe(this.canvas);
   }
 

@@ -89,7 +89,7 @@ export class Panel {
         scales: { x: { time: false }, y: errors ? { distr: 3, range: () => [FLOOR / 2, Math.max(1e-12, 3 * this.most)] } : {} },
         axes: [
           { ...axis, size: 30 },
-          { ...axis, size: 62, ...(errors ? { splits: decades } : {}), values: (_, splits) => splits.map((x) => (x === null ? "" : briefly(x))) },
+          { ...axis, size: 62, ...(errors ? { splits: decades, filter: (_, splits: number[]) => splits } : {}), values: (_, splits) => splits.map((x) => (x === null ? "" : briefly(x))) },
         ],
         series: [{}, ...shown.map(({ method, colour, dash }) => ({ label: method.name, stroke: colour, width: 1.6, dash, spanGaps: true, points: { show: false } }))],
       },

@@ -153,7 +153,7 @@ export class Space {
 
     this.floor(context, seen, centre, extent, ink);
     for (const { run, colour, frame } of drawn) this.trails(context, seen, run, frame, colour);
-    const faces = drawn.flatMap((x) => this.faces(x, drawn.length > 1, seen, depth, toward));
+    const faces = drawn.flatMap((x, k) => this.faces(x, k > 0, seen, depth, toward));
     faces.sort((x, y) => x.depth - y.depth);
     for (const face of faces) {
       context.beginPath();
@@ -210,11 +210,13 @@ export class Space {
     });
   }
 
-  private faces(drawn: Drawn, several: boolean, seen: (p: Point) => [number, number], depth: (p: Point) => number, toward: number[]): Face[] {
+  /** The first method's bodies as they are; those of the others as shadows in their colour. */
+  private faces(drawn: Drawn, shadow: boolean, seen: (p: Point) => [number, number], depth: (p: Point) => number, toward: number[]): Face[] {
     const { run, frame } = drawn;
     const found: Face[] = [];
     this.parts.bodies.forEach((body, k) => {
-      const colour = several ? drawn.colour : body.colour;
+      const colour = shadow ? drawn.colour : body.colour;
+      const opacity = shadow ? 0.2 * body.opacity : body.opacity;
       const shape = mesh(body, this.sizes(run, frame, k));
       const at = frame * this.width + 7 * k;
       for (const { points, light } of shape.faces) {
@@ -225,14 +227,14 @@ export class Space {
         const size = Math.hypot(...normal) || 1;
         const facing = Math.abs(normal[0] * toward[0] + normal[1] * toward[1] + normal[2] * toward[2]) / size;
         const tone = 0.55 + 0.45 * facing + (light && body.pattern === "sectors" ? 0.55 : 0);
-        const fill = toned(colour, tone, body.opacity);
+        const fill = toned(colour, tone, opacity);
         const mean = places.reduce((sum, x) => sum + depth(x), 0) / places.length;
-        found.push({ points: places.map(seen), depth: mean, fill, stroke: fill, closed: true, width: 0.5 });
+        found.push({ points: places.map(seen), depth: mean, fill, stroke: shadow ? "transparent" : fill, closed: true, width: 0.5 });
       }
       for (const line of shape.lines) {
         const places = line.map((p) => placed(run.looks, at, p));
         const mean = places.reduce((sum, x) => sum + depth(x), 0) / places.length;
-        found.push({ points: places.map(seen), depth: mean, fill: "", stroke: toned(colour, 0.9, 1), closed: false, width: 1.5 });
+        found.push({ points: places.map(seen), depth: mean, fill: "", stroke: toned(colour, 0.9, opacity), closed: false, width: 1.5 });
       }
     });
     return found;

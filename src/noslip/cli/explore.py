@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,9 +11,11 @@ from noslip.cli import options
 from noslip.cli.export import METHODS
 from noslip.cli.show import one_sentence
 
+SAVED = (".nc", ".zarr")
+
 
 def explore(
-    system: Annotated[str, typer.Argument(help=options.OWN_SYSTEM)] = "rolling_disk",
+    system: Annotated[str, typer.Argument(help=f"{options.OWN_SYSTEM}; or a saved run")] = "rolling_disk",
     integrators: Annotated[str | None, typer.Option("--integrators", help=METHODS)] = None,
     set_: options.Parameters = None,
     q0: Annotated[str | None, typer.Option(help="Initial coordinates, a,b,c.")] = None,
@@ -24,14 +27,23 @@ def explore(
     with one_sentence():
         from noslip.systems import open_source
         from noslip.web.server import Explorer, Server
-        from noslip.web.subjects import methods, subject
+        from noslip.web.subjects import methods, of_run, subject
 
         chosen = methods(integrators)
-        source = open_source(system)
-        arguments = source.arguments(options.pairs("--set", set_))
-        model = source.build(arguments)
-        q, v = options.initial_state(source, model, arguments, q0, v0)
-        server = Server(Explorer(subject(source, model, arguments, q, v), chosen), port)
+        if system.endswith(SAVED):
+            if set_ or q0 or v0:
+                raise ValueError(
+                    f"'{system}' has its own parameters and state; --set, --q0, --v0 must not be given"
+                )
+            about, method = of_run(Path(system))
+            chosen = [method, *(other for other in chosen if other != method)]
+        else:
+            source = open_source(system)
+            arguments = source.arguments(options.pairs("--set", set_))
+            model = source.build(arguments)
+            q, v = options.initial_state(source, model, arguments, q0, v0)
+            about = subject(source, model, arguments, q, v)
+        server = Server(Explorer(about, chosen), port)
         typer.echo(f"{server.address}\nCtrl-C ends it.")
         if browser:
             import webbrowser

@@ -47,6 +47,8 @@ class Subject:
     system: System
     q: np.ndarray
     v: np.ndarray
+    step_size: float = STEP_SIZE
+    steps: int = STEPS
 
 
 class CannotShow(ValueError):
@@ -122,8 +124,8 @@ def system_data(subject: Subject) -> Data:
         ],
         "q": subject.q.tolist(),
         "v": subject.v.tolist(),
-        "step_size": STEP_SIZE,
-        "steps": STEPS,
+        "step_size": subject.step_size,
+        "steps": subject.steps,
         "module": _module(module),
         "onto": {"in": tables["onto"].slots, "out": len(onto.outputs)},
         "look": {"in": tables["look"].slots, "out": len(look.outputs)},

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from noslip import integrators, names
 from noslip.integrators.base import Integrator
+from noslip.saved import integrator_of, system_of
 from noslip.system import System
-from noslip.systems import Source
+from noslip.systems import Source, open_source
+from noslip.trajectory import load
 from noslip.web.content import Subject
 
 USUAL = ("SemiImplicitDLA", "DiscreteGradient", "RungeKutta4")
@@ -28,6 +32,18 @@ def subject(
         imported, made = source.name, f"{source.name}.system({given})"
     python = f"from noslip.systems import {imported}\n\nsystem = {made}"
     return Subject(source.name, _title(source), python, model, np.asarray(q, float), np.asarray(v, float))
+
+
+def of_run(path: Path) -> tuple[Subject, Integrator]:
+    """The system, state, step and length of a saved run, and its method."""
+    run = load(path)
+    info = run.info
+    if info.events or run.inputs or run.t[0] != 0.0:
+        raise ValueError(f"'{path}' must be a run from t = 0 without events and inputs to be explored")
+    model = system_of(info, None)  # which refuses systems that are not in the catalogue
+    about = subject(open_source(info.source), model, {}, run.q0, run.v0)
+    steps = max(1, int(np.sum(run.report.steps)))
+    return replace(about, step_size=float(info.step_size), steps=steps), integrator_of(info, None)
 
 
 def _title(source: Source) -> str:

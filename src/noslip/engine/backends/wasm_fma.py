@@ -23,31 +23,29 @@ define double @fused(double %a, double %b, double %c) alwaysinline {
 }
 """
 
-# |a|, |b| from 2^-450 to 2^451, |c| below 2^961: no product or rest of one leaves the normal numbers
+# |a b| from 2^-900 to 2^900, |a| and |b| below 2^995, |c| below 2^960: no rest of a product is lost, and no
+# half of a factor overflows
 USUAL = """
 define double @fused(double %a, double %b, double %c) noinline {
-  %abits = bitcast double %a to i64
-  %bbits = bitcast double %b to i64
-  %cbits = bitcast double %c to i64
-  %ashifted = lshr i64 %abits, 52
-  %bshifted = lshr i64 %bbits, 52
-  %cshifted = lshr i64 %cbits, 52
-  %aexp = and i64 %ashifted, 2047
-  %bexp = and i64 %bshifted, 2047
-  %cexp = and i64 %cshifted, 2047
-  %afrom = sub i64 %aexp, 573
-  %bfrom = sub i64 %bexp, 573
-  %aok = icmp ult i64 %afrom, 901
-  %bok = icmp ult i64 %bfrom, 901
-  %cok = icmp ult i64 %cexp, 1984
-  %abok = and i1 %aok, %bok
-  %ok = and i1 %abok, %cok
+  %p = fmul double %a, %b
+  %psize = call double @llvm.fabs.f64(double %p)
+  %asize = call double @llvm.fabs.f64(double %a)
+  %bsize = call double @llvm.fabs.f64(double %b)
+  %csize = call double @llvm.fabs.f64(double %c)
+  %plow = fcmp oge double %psize, 0x07B0000000000000
+  %phigh = fcmp ole double %psize, 0x7830000000000000
+  %aok = fcmp olt double %asize, 0x7E20000000000000
+  %bok = fcmp olt double %bsize, 0x7E20000000000000
+  %cok = fcmp olt double %csize, 0x7BF0000000000000
+  %ok1 = and i1 %plow, %phigh
+  %ok2 = and i1 %aok, %bok
+  %ok3 = and i1 %ok1, %cok
+  %ok = and i1 %ok2, %ok3
   br i1 %ok, label %usual, label %unusual
 unusual:
   %anyway = call double @fused_anyway(double %a, double %b, double %c)
   ret double %anyway
 usual:
-  %p = fmul double %a, %b
   ; a = ah + al and b = bh + bl with 26 bits each
   %as = fmul double %a, 0x41A0000002000000
   %ad = fsub double %as, %a
@@ -66,26 +64,19 @@ usual:
   %u3 = fadd double %u2, %lh
   %ll = fmul double %al, %bl
   %u = fadd double %u3, %ll
-  ; c + u = t + tl
-  %t = fadd double %c, %u
-  %t1 = fsub double %t, %c
-  %t2 = fsub double %t, %t1
-  %t3 = fsub double %u, %t1
-  %t4 = fsub double %c, %t2
-  %tl = fadd double %t4, %t3
-  ; p + t = s + sl
-  %s = fadd double %p, %t
+  ; p + c = s + e
+  %s = fadd double %p, %c
   %s1 = fsub double %s, %p
   %s2 = fsub double %s, %s1
-  %s3 = fsub double %t, %s1
+  %s3 = fsub double %c, %s1
   %s4 = fsub double %p, %s2
-  %sl = fadd double %s4, %s3
-  ; tl + sl = z + zl
-  %z = fadd double %tl, %sl
-  %z1 = fsub double %z, %tl
+  %e = fadd double %s4, %s3
+  ; e + u = z + zl: u alone, or below two units in the last place of s
+  %z = fadd double %e, %u
+  %z1 = fsub double %z, %e
   %z2 = fsub double %z, %z1
-  %z3 = fsub double %sl, %z1
-  %z4 = fsub double %tl, %z2
+  %z3 = fsub double %u, %z1
+  %z4 = fsub double %e, %z2
   %zl = fadd double %z4, %z3
   ; z to odd: one unit towards zl where its last bit is 0 and something is left
   %zbits = bitcast double %z to i64
