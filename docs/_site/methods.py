@@ -17,7 +17,7 @@ from noslip import integrators, references, systems
 from noslip.analysis.scoreboard import short_name
 from noslip.integrators.base import Integrator
 from noslip.system import System
-from prose import docstring, first_line, sentence
+from prose import docstring, first_line, plain, sentence
 
 CHOICE = Path(__file__).parents[1] / "how_to" / "choose_an_integrator.md"
 
@@ -68,7 +68,7 @@ def parameters(cls: type[Integrator]) -> Iterator[Parameter]:
     for f in dataclasses.fields(cls):  # type: ignore[arg-type]
         default = getattr(cls(), f.name)
         shown = short_name(default) if isinstance(default, Integrator) else repr(default)
-        yield Parameter(f.name, shown, sentence(meaning(cls, f.name)), sentence(allowed(cls, f.name)))
+        yield Parameter(f.name, shown, sentence(meaning(cls, f.name)), plain(allowed(cls, f.name)))
 
 
 def meaning(cls: type[Integrator], name: str) -> str:
@@ -88,18 +88,19 @@ def allowed(cls: type[Integrator], name: str) -> str:
         if all(isinstance(choice, str) for choice in choices):
             return ", ".join(f'`"{choice}"`' for choice in choices)
         hint = next(choice for choice in choices if choice is not type(None))
+    none = " or `None`" if type(None) in choices else ""
     if hint is bool:
         return "`True`, `False`"
     if not isinstance(hint, type) or hint not in (str, int, float):
-        return f"{_article(getattr(hint, '__name__', str(hint)))}{' or `None`' if choices else ''}"
+        return _article(getattr(hint, "__name__", str(hint))) + none
     refused: Any = "?" if hint is str else hint(-(10**6))
     try:
         cls(**{name: refused})
     except ValueError as error:
         found = re.search(r"must be (.*?),? but", str(error), re.DOTALL)
         if found:
-            return re.sub(r"'(\w+)'", r'`"\1"`', found[1])
-    return {str: "a text", int: "a whole number", float: "a number"}[hint]
+            return re.sub(r"'(\w+)'", r'`"\1"`', found[1]) + none
+    return {str: "a text", int: "a whole number", float: "a number"}[hint] + none
 
 
 def _article(kind: str) -> str:
