@@ -13,6 +13,7 @@ from typing import Any
 
 from sphinx.pycode import ModuleAnalyzer
 
+import measured
 from noslip import integrators, references, systems
 from noslip.analysis.scoreboard import short_name
 from noslip.integrators.base import Integrator
@@ -140,10 +141,11 @@ def page(cls: type[Integrator]) -> dict[str, Any]:
         "equations": docstring(module),
         "parameters": list(parameters(cls)),
         "variants": [(f"`{call(v)}`", order(v), kept(v)) for v in cls.variants()],
+        "measured": measured.cells(cls.__name__),
+        "steps": measured.stored()["steps"],
+        "step_size": measured.stored()["step_size"],
         "advice": advice(cls.__name__),
         "applies": [name for name in catalogue() if name not in refused],
-        "refused": [
-            (f"[{name}](../systems/{name}.md)", sentence(reason)) for name, reason in refused.items()
-        ],
+        "refused": [(name, sentence(reason)) for name, reason in refused.items()],
         "sources": list(sources(cls)),
     }
