@@ -52,6 +52,8 @@ nitpick_ignore_regex = [("py:.*", ".*")]  # types of other packages have no page
 html_math_renderer = "katex"
 katex_css_path = "katex/katex.min.css"  # the script comes with sphinxcontrib-katex
 
+katex_options = r'macros: {"\\phi": "\\varphi", "\\epsilon": "\\varepsilon"}'  # SymPy's letters as ours
+
 html_theme = "pydata_sphinx_theme"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]

@@ -22,7 +22,14 @@ GREEK = """
     Gamma Delta Theta Lambda Pi Sigma Phi Psi Omega
 """.split()  # noqa: SIM905
 FUNCTIONS = ("sin", "cos", "tan", "exp", "ln", "log", "min", "max", "atan2", "diag", "cross", "grad", "sqrt")
-NAMES = {"lam": r"\lambda", "gbar": r"\bar{g}", "ubar": r"\bar{u}", "ld": r"\ell_d", "EL": r"\mathrm{EL}"}
+NAMES = {
+    "lam": r"\lambda",
+    "gbar": r"\bar{g}",
+    "ubar": r"\bar{u}",
+    "ld": r"\ell_d",
+    "EL": r"\mathrm{EL}",
+    "DPhi": r"D\Phi",
+}
 NAMES |= {name: f"\\{name}" for name in GREEK} | {"phi": r"\varphi", "epsilon": r"\varepsilon"}
 OPERATORS = {
     "->": r"\to", "+=": r"\mathrel{{+}{=}}", "-=": r"\mathrel{{-}{=}}", ">=": r"\ge", "<=": r"\le",

@@ -9,8 +9,10 @@ import contextlib
 import hashlib
 import importlib.util
 import io
+import multiprocessing
 import shutil
 from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import noslip
@@ -27,10 +29,12 @@ def export(folder: Path, names: Iterable[str]) -> None:
     if not stamp.is_file() or stamp.read_text() != made_from:
         shutil.rmtree(folder, ignore_errors=True)
     (folder / "live").mkdir(parents=True, exist_ok=True)
-    for name in names:
-        if not (folder / "live" / f"{name}.html").is_file():
-            _export(name, folder / "live" / f"{name}.html")
     stamp.write_text(made_from)
+    paths = {name: folder / "live" / f"{name}.html" for name in names}
+    missing = [name for name, path in paths.items() if not path.is_file()]
+    # each compiles for seconds, on one core; a forked process could not use JAX
+    with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn")) as pool:
+        list(pool.map(_export, missing, [paths[name] for name in missing]))
 
 
 def _export(name: str, path: Path) -> None:

@@ -13,11 +13,12 @@ from typing import Any
 
 from sphinx.pycode import ModuleAnalyzer
 
+import measured
 from noslip import integrators, references, systems
 from noslip.analysis.scoreboard import short_name
 from noslip.integrators.base import Integrator
 from noslip.system import System
-from prose import docstring, first_line, sentence
+from prose import docstring, first_line, plain, sentence
 
 CHOICE = Path(__file__).parents[1] / "how_to" / "choose_an_integrator.md"
 
@@ -68,7 +69,7 @@ def parameters(cls: type[Integrator]) -> Iterator[Parameter]:
     for f in dataclasses.fields(cls):  # type: ignore[arg-type]
         default = getattr(cls(), f.name)
         shown = short_name(default) if isinstance(default, Integrator) else repr(default)
-        yield Parameter(f.name, shown, sentence(meaning(cls, f.name)), sentence(allowed(cls, f.name)))
+        yield Parameter(f.name, shown, sentence(meaning(cls, f.name)), plain(allowed(cls, f.name)))
 
 
 def meaning(cls: type[Integrator], name: str) -> str:
@@ -88,18 +89,19 @@ def allowed(cls: type[Integrator], name: str) -> str:
         if all(isinstance(choice, str) for choice in choices):
             return ", ".join(f'`"{choice}"`' for choice in choices)
         hint = next(choice for choice in choices if choice is not type(None))
+    none = " or `None`" if type(None) in choices else ""
     if hint is bool:
         return "`True`, `False`"
     if not isinstance(hint, type) or hint not in (str, int, float):
-        return f"{_article(getattr(hint, '__name__', str(hint)))}{' or `None`' if choices else ''}"
+        return _article(getattr(hint, "__name__", str(hint))) + none
     refused: Any = "?" if hint is str else hint(-(10**6))
     try:
         cls(**{name: refused})
     except ValueError as error:
         found = re.search(r"must be (.*?),? but", str(error), re.DOTALL)
         if found:
-            return re.sub(r"'(\w+)'", r'`"\1"`', found[1])
-    return {str: "a text", int: "a whole number", float: "a number"}[hint]
+            return re.sub(r"'(\w+)'", r'`"\1"`', found[1]) + none
+    return {str: "a text", int: "a whole number", float: "a number"}[hint] + none
 
 
 def _article(kind: str) -> str:
@@ -139,10 +141,11 @@ def page(cls: type[Integrator]) -> dict[str, Any]:
         "equations": docstring(module),
         "parameters": list(parameters(cls)),
         "variants": [(f"`{call(v)}`", order(v), kept(v)) for v in cls.variants()],
+        "measured": measured.cells(cls.__name__),
+        "steps": measured.stored()["steps"],
+        "step_size": measured.stored()["step_size"],
         "advice": advice(cls.__name__),
         "applies": [name for name in catalogue() if name not in refused],
-        "refused": [
-            (f"[{name}](../systems/{name}.md)", sentence(reason)) for name, reason in refused.items()
-        ],
+        "refused": [(name, sentence(reason)) for name, reason in refused.items()],
         "sources": list(sources(cls)),
     }

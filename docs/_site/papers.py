@@ -10,7 +10,7 @@ from typing import Any
 
 from noslip import references, studies
 from noslip.studies._base import CHECK, KINDS, counted, explanation, title
-from prose import sentence, typeset
+from prose import plain, sentence, typeset
 
 STORED = Path(__file__).parents[1] / "studies"
 COLUMNS = re.compile(r"(.*): (\w+)")  # "line 3: x_d" is in the row "line 3" of a table, under x_d
@@ -117,14 +117,7 @@ def total() -> str:
 def full(work: references.Work) -> str:
     """A reference with its DOI as a link."""
     link = f" [doi:{work.doi}]({work.url})" if work.doi else ""
-    return sentence_plain(work.text) + link
-
-
-def sentence_plain(text: str) -> str:
-    """Plain words, in which nothing is a formula."""
-    from prose import MARKDOWN
-
-    return MARKDOWN.plain(text)
+    return plain(work.text) + link
 
 
 def anchor(key: str) -> str:

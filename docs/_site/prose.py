@@ -99,6 +99,12 @@ def sentence(text: Any, markup: Markup = MARKDOWN) -> str:
     return "".join(made)
 
 
+def plain(text: Any) -> str:
+    """The same where nothing is a formula."""
+    pieces = re.split(r"(`[^`]*`)", str(text))
+    return "".join(piece if k % 2 else MARKDOWN.plain(piece) for k, piece in enumerate(pieces))
+
+
 def first_line(value: Any) -> str:
     return sentence((inspect.getdoc(value) or "").partition("\n")[0])
 

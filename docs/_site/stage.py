@@ -17,6 +17,7 @@ import jinja2
 import catalogue
 import gallery
 import live
+import measured
 import methods
 import papers
 import prose
@@ -73,6 +74,8 @@ def pages() -> Iterator[tuple[str, str]]:
     yield "methods/index.md", made("methods.md", rows=rows, families=methods.families(), promises=promises)
     for name, cls in integrators.discover().items():
         yield f"methods/{name}.md", made("method.md", **methods.page(cls))
+        if measured.rows(name):
+            yield f"methods/{name}.svg", measured.picture(name).decode()
     found = systems.discover()
     yield (
         "systems/index.md",

@@ -208,6 +208,12 @@ def test_a_page_asks_no_other_host(site: Path) -> None:
         assert [url for url in found["urls"] if not url.startswith((origin, "data:"))] == [], name
 
 
+@needs_browser
+def test_a_search_finds_the_page_of_a_system(site: Path) -> None:
+    shown = browse("--dump-dom", f"{(site / 'search.html').as_uri()}?q=sleigh")
+    assert 'href="systems/chaplygin_sleigh.html"' in shown.partition('id="search-results"')[2]
+
+
 def browse(*words: str) -> str:
     """What a headless browser with a profile of its own prints."""
     command = [str(BROWSER), *QUIET, *words]

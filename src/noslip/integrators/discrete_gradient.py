@@ -40,7 +40,7 @@ class DiscreteGradient(OnDStar):
     gradient: str = "gonzalez"  #: which discrete gradient, CFHM (11)-(13)
     frame: str = "system"  #: the frame of D in which the step is taken
     frame_derivative: str = "exact"  #: how the frame is differentiated
-    nodes: int = 5  #: of Gauss's rule in the mean values
+    nodes: int = 5  #: points of Gauss's rule in the mean values
 
     reference = "CFHM (11)-(14), remark 3.5"
 

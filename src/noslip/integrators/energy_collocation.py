@@ -38,9 +38,9 @@ from noslip.system import System
 class EnergyCollocation(OnDStar):
     """Cohen-Hairer collocation on D*: keeps energy and constraint at order 2 s."""
 
-    stages: int = 2  #: s; the order is 2 s
+    stages: int = 2  #: their number s; the order is 2 s
     frame: str = "system"  #: the frame of D in which the step is taken
-    nodes: int | None = None  #: of Gauss's rule in the integrals; s + 4 if None
+    nodes: int | None = None  #: points of Gauss's rule in the integrals, at least s; s + 4 if None
 
     reference = "Cohen, Hairer 2011; CFHM section 3.2"
 

@@ -42,7 +42,7 @@ class Stages:
 class LobattoSpark(Integrator):
     """Jay's SPARK for index 2: Lobatto IIIA-IIIB; keeps the constraint at order 2 s - 2."""
 
-    stages: int = 2  #: s; the order is 2 s - 2
+    stages: int = 2  #: their number s; the order is 2 s - 2
 
     preserves = frozenset({"constraint", "holonomic", "reversible"})
     reference = "Jay 2003; Jay 1996; CFHM section 4.1.3"
