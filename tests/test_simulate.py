@@ -296,3 +296,11 @@ def test_round_off_claims_hold_with_the_optimisations_that_users_have():
     assert residual < 1e-14
     assert increment < 1e-14
     assert turned > 10
+
+
+def test_a_run_of_several_calls_may_save_nothing_but_its_ends(particle, particle_state):
+    run = simulate(
+        particle, VelocityNonholonomic(), *particle_state, step_size=1e-3, steps=20_000, save_every=20_000
+    )
+    assert len(run.t) == 2
+    assert run.report.steps[-1] == 20_000

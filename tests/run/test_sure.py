@@ -38,7 +38,7 @@ def asked(request, monkeypatch):
 
 def start(system, q, v, **changes):
     v = np.asarray(system.project_velocity(q, v))
-    return simulate(system, RungeKutta4(), q, v, step_size=0.01, steps=2, **changes)
+    return simulate(system, RungeKutta4(), q, v, **({"step_size": 0.001, "steps": 2} | changes))
 
 
 def test_a_good_start_is_asked_nothing_twice(system, asked, monkeypatch):

@@ -96,6 +96,17 @@ def bench_ensembles(markdown: Markdown = False, json_file: JsonFile = None) -> N
         report(result, ensembles.markdown(result), json_file)
 
 
+@bench.command("bodies")
+def bench_bodies(markdown: Markdown = False, json_file: JsonFile = None) -> None:
+    """A ball in quaternions and a bicycle, without frames: first results, steps and short calls."""
+    with one_sentence():
+        check_json(json_file)
+        from noslip.bench import bodies
+
+        result = bodies.measure(shown(markdown))
+        report(result, bodies.markdown(result), json_file)
+
+
 @bench.command("variance")
 def bench_variance(
     members: Annotated[int, typer.Option(help="Initial conditions; the paper has 200.")] = 10_000,

@@ -45,7 +45,7 @@ def conserves_energy(system: System) -> bool:
 
 def up_to_a_failed_row(rows: Row, conserved: bool) -> Row:
     """The rows before the first that is itself a failure; the record of that one joins the last of them."""
-    if _surely_good(rows, conserved):
+    if surely_good(rows, conserved, rows):
         return rows
     first = jax.tree.map(lambda x: x[:1], rows)
     scales = rows.energy_scale[:2]
@@ -59,14 +59,15 @@ def up_to_a_failed_row(rows: Row, conserved: bool) -> Row:
     return _ended(rows, k, Status(int(status[k])))
 
 
-def _surely_good(rows: Row, conserved: bool) -> bool:
-    """Whether a few sums can tell, which is the usual case: a sum is finite only if all its terms are."""
+def surely_good(rows: Row, conserved: bool, begun: Row) -> bool:
+    """Whether a few sums can tell that no row of a run that has `begun` so is a failure, which is the usual
+    case: a sum is finite only if all its terms are."""
     shown = (rows.q, rows.v, rows.multipliers, rows.energy, rows.constraint, *rows.first_integrals.values())
     with np.errstate(all="ignore"):
         if not math.isfinite(sum(float(np.add.reduce(x, axis=None)) for x in shown)):
             return False
-        change = float(np.max(np.abs(rows.energy - rows.energy[0]))) if conserved else 0.0
-    return change <= BLOWN_UP * float(rows.energy_scale[0])
+        change = float(np.max(np.abs(rows.energy - begun.energy[0]), initial=0.0)) if conserved else 0.0
+    return change <= BLOWN_UP * float(begun.energy_scale[0])
 
 
 def _ended(rows: Row, k: int, status: Status) -> Row:

@@ -13,6 +13,8 @@ import numpy as np
 from jax import Array
 
 from noslip.engine.backends.numpy_rows import evaluate_anyhow
+from noslip.engine.backends.often import evaluate_often
+from noslip.engine.program import CannotTranslate
 from noslip.errors import shown, unknown_name
 from noslip.files import as_path
 from noslip.geometry.regularity import small_singular_values, step_matrix
@@ -177,8 +179,12 @@ def refuse_irregular(
     """Refuse a state from which the equations of an implicit method determine no step."""
     if not pairing.is_implicit:
         return
+    method, system = pairing.integrator, pairing.system
     rows = [np.asarray(x)[None] for x in (q, v, t, h)]
-    (matrix,) = evaluate_anyhow(_step_matrix, pairing.integrator, pairing.system, *rows)
+    with contextlib.suppress(CannotTranslate):
+        if not len(small_singular_values(evaluate_often(_step_matrix, method, system, *rows)[0])):
+            return
+    (matrix,) = evaluate_anyhow(_step_matrix, method, system, *rows)
     if len(values := small_singular_values(matrix)):
         raise ValueError(
             f"{type(pairing.integrator).__name__} has no unique step from this state: its regularity matrix, "

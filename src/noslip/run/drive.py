@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax
 import numpy as np
 
-from noslip.run.along import up_to_a_failed_row
+from noslip.run.along import surely_good, up_to_a_failed_row
 from noslip.run.events import NEVER
 from noslip.run.occurrences import Log
 from noslip.run.pacing import Interruption, Meter, Pace, Progress
@@ -39,8 +39,9 @@ def all_rows(
             if done < steps and not ended:  # while they are in the cache; a short run is joined once
                 together.append(runner.join(parts))
                 parts = []
-                seen = [*together[:1], *together[-1:]]
-                failed = failed or len(up_to_a_failed_row(joined(seen), conserved).step) < _count(seen)
+                if not surely_good(together[-1], conserved, together[0]):
+                    seen = [*together[:1], *together[-1:]]
+                    failed = failed or len(up_to_a_failed_row(joined(seen), conserved).step) < _count(seen)
             interruption.attend(show, done, steps)
             pace.reached(done)
     if parts:

@@ -42,7 +42,7 @@ class OfStates:
             return self.out.pack(found, count, 1)[:, :, 0]
         out = np.empty((count, self.out.slots), np.int64)
         fixed = self.fixed if count == 1 else np.repeat(self.fixed, count, axis=0)
-        self.call(fixed, values, out, count)
+        self.call(fixed, np.ascontiguousarray(values), out, count)
         return out
 
 

@@ -3,6 +3,7 @@ is made by machine code, for all rows of a call at once."""
 
 from __future__ import annotations
 
+import time
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -24,12 +25,13 @@ from noslip.system.inputs import Drive, Held
 from noslip.system.positions import put_back
 
 BLOCK = 256  # steps between restarts of the adaptive flow
+SECONDS = 0.1  # after which a call ends with its block
 
 
 class ReferenceTrajectory(RowsInSlots):
     """The interface of the compiled loop, on top of an adaptive flow that lands on every saved time."""
 
-    first_piece, brief, grain = 4096, 1, BLOCK
+    first_piece, brief, grain = 2**20, 1, BLOCK
 
     def __init__(
         self, pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float, h: float, inputs: Drive = None
@@ -79,9 +81,11 @@ class ReferenceTrajectory(RowsInSlots):
         on how the host cuts the run into calls. There angles are wrapped and the velocity is put back on
         the constraint: both lose digits along the way (1e-11 in 1e4 time units of the rotating gearbox).
         """
-        failed, waiting = False, list[Seen]()
+        failed, waiting, until = False, list[Seen](), time.monotonic() + SECONDS
         while self.step < stop and not failed:
             failed = self._block(min((self.step // BLOCK + 1) * BLOCK, last), last, every, waiting)
+            if time.monotonic() > until:  # somebody may want to stop it
+                break
         rows = self._shown(waiting)
         return Piece(self._failed(rows, self.step + 1) if failed else rows, self.step, failed)
 
@@ -134,7 +138,9 @@ class ReferenceTrajectory(RowsInSlots):
         """Begin anew from there, with angles wrapped and the velocity on the constraint."""
         n = self.n
         stand = self.stand if self.inputs is None else _starts_of(self._system_at_node(self.step))
-        found = stand(np.concatenate([state, self.turns, [t]])[None])[0].view(float)
+        given = np.empty((1, 3 * n + 1))
+        given[0, : 2 * n], given[0, 2 * n : 3 * n], given[0, 3 * n] = state, self.turns, t
+        found = stand(given)[0].view(float)
         self.q, self.v, self.turns = found[:n], found[n : 2 * n], found[2 * n :]
 
     def _flow_through(self, y: np.ndarray, times: np.ndarray, parts: np.ndarray) -> tuple[np.ndarray, int]:

@@ -97,7 +97,8 @@ def broken_along(
 ) -> tuple[int, str] | None:
     """The first of these states at which a condition fails, of those looked at, and the sentence."""
     region = region_of(system)
-    low, high = q.min(axis=0), q.max(axis=0)
+    columns = np.ascontiguousarray(q.T)  # so that the least of many rows is found at once
+    low, high = columns.min(axis=1), columns.max(axis=1)
     if region.holds(low.tolist()) and region.holds(high.tolist()):
         return None
     outside = (
