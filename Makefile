@@ -18,7 +18,7 @@ test: $(STAMP)
 # slow tests that are quick enough for every change; all of them are part of test-all
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not all_pairs" \
-	    tests/run tests/engine tests/symbolic tests/systems tests/errata tests/analysis tests/geometry \
+	    tests/run tests/engine tests/symbolic tests/systems tests/errata tests/analysis tests/geometry tests/bodies \
 	    tests/integrators/test_claims_holonomic.py
 
 test-all: $(STAMP)

@@ -93,9 +93,9 @@ def linearize(
     rest = tuple(k for k in range(chart.size) if k not in (*moving, *placed))
     speeds, u, names = _speeds(here, x, w, mu, moving)
     s = np.array([system.parameters[name] for name in system.inputs], float)
-    rows = [np.asarray(y)[None] for y in (x, u, s, w, q, axes, float(t))]
-    found = evaluate_anyhow(_equations, (chart, speeds, rest, placed), system, *rows)
-    rates, by_x, by_u, by_s = (y[0] for y in found)
+    rates, by_x, by_u, by_s = _slopes(
+        (chart, speeds, rest, placed), system, (x, u, s), (w, q, axes, np.array(float(t)))
+    )
     positions = chart.names(system)
     labels = (*(positions[k] for k in rest), *names)
     _refuse_unsteady(labels, rates, len(rest), v)
@@ -218,9 +218,28 @@ def _speeds(
     return _Speeds(tuple(free), tuple(bound)), w[free], tuple(names[k] for k in free)
 
 
+_Static = tuple[SmallTurns, _Speeds, tuple[int, ...], tuple[int, ...]]
+
+
+def _slopes(
+    static: _Static, system: System, state: tuple[np.ndarray, ...], rest: tuple[np.ndarray, ...]
+) -> tuple[np.ndarray, ...]:
+    """The rates of (r, u), and their derivatives by x, u and the inputs s: one row for each direction, so
+    that the program is that of one."""
+    sizes = [y.size for y in state]
+    cuts = np.cumsum(sizes)[:-1]
+    ways = np.eye(sum(sizes))
+    rows = [np.repeat(y[None], len(ways), axis=0) for y in (*state, *rest)]
+    found = evaluate_anyhow(_equations, static, system, *np.split(ways, cuts, axis=1), *rows)
+    return found[0][0], *np.split(found[1].T, cuts, axis=1)
+
+
 def _equations(
-    static: tuple[SmallTurns, _Speeds, tuple[int, ...], tuple[int, ...]],
+    static: _Static,
     system: System,
+    dx: Array,
+    du: Array,
+    ds: Array,
     x: Array,
     u: Array,
     s: Array,
@@ -229,7 +248,7 @@ def _equations(
     axes: Array,
     t: Array,
 ) -> tuple[Array, ...]:
-    """The rates of (r, u), and their derivatives by x, u and the inputs s."""
+    """The rates of (r, u), and their derivative along (dx, du, ds)."""
     chart, speeds, rest, placed = static
 
     def rates(x: Array, u: Array, s: Array) -> Array:
@@ -241,7 +260,7 @@ def _equations(
         velocity, change = speeds.motion(local, x, u, w, t)
         return jnp.concatenate([velocity[jnp.array(rest, int)], change])
 
-    return rates(x, u, s), *jax.jacfwd(rates, (0, 1, 2))(x, u, s)
+    return jax.jvp(rates, (x, u, s), (dx, du, ds))
 
 
 def _rows(
