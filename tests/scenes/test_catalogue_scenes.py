@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from noslip import rotations, systems
+from noslip.engine.translate import translate
 from noslip.plots.meshes import mesh
 from noslip.plots.space import moved
 from noslip.scenes import Scene, scene
@@ -52,6 +53,9 @@ def test_every_system_has_a_scene_that_moves_with_it(name: str) -> None:
     assert all(np.all(np.isfinite(x)) for x in there)
     np.testing.assert_allclose(np.linalg.norm(there.poses[..., 3:], axis=-1), 1.0, rtol=1e-14)
     assert max(np.ptp(x, axis=0).max(initial=0.0) for x in (there.poses, there.marks)) > 1e-3
+    shapes = [jax.ShapeDtypeStruct(x.shape[1:], float) for x in (others, multipliers)]
+    given = {key: jax.ShapeDtypeStruct(np.shape(x), float) for key, x in stage.parameters.items()}
+    assert translate(lambda state, p: stage.numbers(*state, 0.0, p), shapes, given).outputs  # for pages
     data = json.loads(stage.json(q))
     assert [len(data[x]) for x in ("bodies", "marks", "arrows")] == [
         there.poses.shape[1], there.marks.shape[1], there.arrows.shape[1],
