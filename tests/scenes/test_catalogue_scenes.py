@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from noslip import rotations, systems
+from noslip.engine.translate import translate
 from noslip.plots.meshes import mesh
 from noslip.plots.space import moved
 from noslip.scenes import Scene, scene
@@ -52,11 +53,14 @@ def test_every_system_has_a_scene_that_moves_with_it(name: str) -> None:
     assert all(np.all(np.isfinite(x)) for x in there)
     np.testing.assert_allclose(np.linalg.norm(there.poses[..., 3:], axis=-1), 1.0, rtol=1e-14)
     assert max(np.ptp(x, axis=0).max(initial=0.0) for x in (there.poses, there.marks)) > 1e-3
-    data = json.loads(stage.json(q))
+    shapes = [jax.ShapeDtypeStruct(x.shape[1:], float) for x in (others, multipliers)]
+    given = {key: jax.ShapeDtypeStruct(np.shape(x), float) for key, x in stage.parameters.items()}
+    assert translate(lambda state, p: stage.numbers(*state, 0.0, p), shapes, given).outputs  # for pages
+    data = json.loads(json.dumps(stage.parts(system.n).data(), allow_nan=False))
     assert [len(data[x]) for x in ("bodies", "marks", "arrows")] == [
         there.poses.shape[1], there.marks.shape[1], there.arrows.shape[1],
     ]  # fmt: skip
-    assert len(Scene.of_data(data).bodies) == len(stage.parts(system.n).bodies)
+    assert len(Scene.of_data(data).bodies) == len(data["bodies"])
 
 
 def velocity(function, q, v):
@@ -117,6 +121,7 @@ def test_a_blade_points_along_its_velocity(module) -> None:
     np.testing.assert_allclose(np.cross(ahead, moving), 0.0, atol=1e-14)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("module", "arguments", "bodies"),
     [

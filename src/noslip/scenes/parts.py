@@ -121,6 +121,8 @@ class Arrow(_Part):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._set("position", (3,))
+        if not len(self.directions):  # JSON has no shape for no rows
+            object.__setattr__(self, "directions", np.zeros((0, 3)))
         self._set("directions", (None, 3))
 
 
