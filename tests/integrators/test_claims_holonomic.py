@@ -155,22 +155,14 @@ def test_a_rolling_ellipsoid_has_its_energy_and_contact_and_goes_back():
     assert np.max(np.abs(back.v[-1] + v0)) < 1e-12
 
 
-BALANCED = [
-    DiscreteGradient(),
-    SemiImplicitDLA(),
-    GeometricNonholonomic(),
-    GeneratingFunction(projected=True),
-]
+BALANCED = [DiscreteGradient(), SemiImplicitDLA(), VelocityNonholonomic(), GeometricNonholonomic()]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "method", [*BALANCED, VelocityNonholonomic(), LobattoSpark(3), EnergyCollocation(2)], ids=str
-)
+@pytest.mark.parametrize("method", [*BALANCED, GeneratingFunction(projected=True)], ids=str)
 def test_the_energy_of_a_pushed_ellipsoid_changes_by_the_work_of_the_force(method):
     system, q0, v0 = holonomic.ellipsoid()
-    steps = (40, 80) if method.order == 2 else (10, 20)  # Simpson's rule for the work has order 4
-    runs = [simulate(system, method, q0, v0, step_size=2 / n, steps=n) for n in steps]
+    runs = [simulate(system, method, q0, v0, step_size=2 / n, steps=n) for n in (40, 80)]
     coarse, fine = (np.max(np.abs(energy_balance(system, run))) for run in runs)
     assert abs(runs[0].energy[-1] - runs[0].energy[0]) > 0.05
     assert fine < 1e-4
