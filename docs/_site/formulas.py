@@ -35,11 +35,13 @@ OPERATORS = {
     "->": r"\to", "+=": r"\mathrel{{+}{=}}", "-=": r"\mathrel{{-}{=}}", ">=": r"\ge", "<=": r"\le",
     "..": r"\dots", "=": "=", "+": "+", "-": "-", ",": ",", ";": ";", ":": ":", "<": "<", ">": ">", "/": "/",
     " . ": r"\cdot", " * ": r"\cdot", " o ": r"\circ", " ^ ": r"\wedge",
+    " x ": r"\times",  # after a letter that stands for a vector; elsewhere x is a coordinate
 }  # fmt: skip
 EQUALS = tuple(OPERATORS[x] for x in ("=", "+=", "-="))
 PAIRS = {"(": ")", "[": "]", "{": "}"}
 TOKEN = re.compile(
-    r"""(?P<gap>\ {2,})|(?P<wide>\ [.*o^]\ (?=\S))|(?P<space>\ +)|(?P<number>\d+(?:\.\d+)?(?:e-?\d+)?)
+    r"""(?P<gap>\ {2,})|(?P<wide>\ [.*o^]\ (?=\S)|(?<=\b[WONnw])\ x\ (?=[\w(]))
+    |(?P<space>\ +)|(?P<number>\d+(?:\.\d+)?(?:e-?\d+)?)
     |(?P<word>[A-Za-z]{2,}'s\b)|(?P<name>[A-Za-z]+\d*(?:d?dot\b)?)|(?P<text>"[^"]*"|`[^`]*`)|(?P<operator>->|\+=|-=|>=|<=|\.\.|[=+\-,;:<>/])
     |(?P<open>[(\[{])|(?P<close>[)\]}])|(?P<mark>[~'*_^|.])""",
     re.VERBOSE,

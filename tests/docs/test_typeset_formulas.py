@@ -19,7 +19,14 @@ MODULES = {
     **{name: inspect.getmodule(cls) for name, cls in integrators.discover().items()},
     **systems.discover(),
 }
-BACK = {r"\lambda": "lam", r"\varphi": "phi", r"\varepsilon": "epsilon", r"\ell": "l", r"\partial": "d"}
+BACK = {
+    r"\lambda": "lam",
+    r"\varphi": "phi",
+    r"\varepsilon": "epsilon",
+    r"\ell": "l",
+    r"\partial": "d",
+    r"\times": "x",
+}
 
 
 def blocks(module: object) -> list[str]:
@@ -70,6 +77,7 @@ def test_every_block_of_formulas_is_set_and_keeps_its_letters(name: str) -> None
         ("gbar . d", r"\bar{g} \cdot d"),
         ("rho o rho", r"\rho \circ \rho"),
         ("T*Q", r"T^{*} Q"),
+        ("W x n + b x y", r"W \times n + b x y"),
         ("dL/dv(q, v)", r"\partial L / \partial v (q , v)"),
         ("dq/dt", r"\mathrm{d}q / \mathrm{d}t"),
         ("d ln f", r"d \ln f"),
