@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import peers, researcher, size
-from noslip.bench import ensembles
+from noslip.bench import bodies, ensembles
 from noslip.files import replacing, write_text
 from noslip.markdown import table
 from noslip.studies import cfhm_variance
@@ -53,6 +53,7 @@ def sections(results: dict[str, Any]) -> dict[str, str]:
         "points": peers.all_points(compared),
         "researcher": researcher.markdown(results["researcher_cpu"]),
         "size": size.markdown(results["size_cpu"]) + "\n\n" + where_it_stops(results["size_cpu"]),
+        "bodies": bodies.markdown(results["bodies_cpu"]),
         "first": first_results(results["engine_cpu"]),
         "versions": ", ".join(f"{name} {value}" for name, value in compared["versions"].items()),
     }

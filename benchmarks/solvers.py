@@ -218,7 +218,8 @@ def _diffrax_solve(problem: Problem, solver: str) -> Any:
     return solve
 
 
-def _heyoka(problem: Problem, tolerance: float) -> Solver:
+def _taylor(problem: Problem, **how: Any) -> Any:
+    """heyoka's solver of the problem, at its initial state."""
     import heyoka
 
     n, y0 = problem.system.n, _start(problem)
@@ -226,7 +227,25 @@ def _heyoka(problem: Problem, tolerance: float) -> Solver:
     variables = heyoka.make_vars(*names)
     q, v = list(variables[:n]), list(variables[n:])
     slopes = [*v, *(heyoka.expression(0.0) + a for a in problem.acceleration(heyoka, q, v))]
-    taylor = heyoka.taylor_adaptive(list(zip(variables, slopes, strict=True)), y0, tol=tolerance)
+    return heyoka.taylor_adaptive(list(zip(variables, slopes, strict=True)), y0, **how)
+
+
+def heyoka_rows(problem: Problem, rows: int) -> Solver:
+    """heyoka as it comes, with so many rows on the way to the end."""
+    n, y0, taylor = problem.system.n, _start(problem), _taylor(problem)
+    times = np.linspace(0.0, problem.span, rows + 1)
+
+    def run() -> tuple[Any, Any]:
+        taylor.time = 0.0
+        taylor.state[:] = y0
+        y = taylor.propagate_grid(times)[-1][-1]
+        return y[:n], y[n:]
+
+    return run
+
+
+def _heyoka(problem: Problem, tolerance: float) -> Solver:
+    n, y0, taylor = problem.system.n, _start(problem), _taylor(problem, tol=tolerance)
 
     def run() -> tuple[Any, Any]:
         taylor.time = 0.0

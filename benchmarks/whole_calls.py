@@ -6,6 +6,7 @@ end. All are compiled before; a call begins with a state and gives back the end.
 
 from __future__ import annotations
 
+import importlib.util
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.problems import Problem, problems
-from benchmarks.solvers import PEERS
+from benchmarks.solvers import PEERS, heyoka_rows
 from noslip.analysis.timing import best_of_rounds, one_core
 from noslip.bench.machine import versions
 from noslip.integrators import Composition, LobattoSpark, ReferenceFlow, SemiImplicitDLA
@@ -23,6 +24,7 @@ from noslip.prepared import prepare
 from noslip.simulate import simulate
 
 ERROR, ROUNDS = 1e-10, 12
+ROWS = (500, 5000)  # on the way, of the reference flow
 METHODS = {
     "LobattoSpark(4)": LobattoSpark(4),
     "Composition(SemiImplicitDLA, kahan_li8)": Composition(SemiImplicitDLA(), "kahan_li8"),
@@ -56,6 +58,18 @@ def _rivals(problem: Problem) -> Iterator[tuple[str, tuple[Call, str, float]]]:
         return run.q[-1], run.v[-1]
 
     yield "noslip simulate, ReferenceFlow", (reference, "its own steps", _error(problem, reference()))
+    for rows in ROWS:
+
+        def with_rows(rows: int = rows) -> tuple[Any, Any]:
+            h = problem.span / rows
+            run = simulate(problem.system, flow, *problem.state, step_size=h, steps=rows)
+            return run.q[-1], run.v[-1]
+
+        rivals: dict[str, Call] = {"noslip simulate, ReferenceFlow": with_rows}
+        if importlib.util.find_spec("heyoka") is not None:
+            rivals["heyoka propagate_grid"] = heyoka_rows(problem, rows)
+        for name, call in rivals.items():
+            yield f"{name}, {rows} rows", (call, "its own steps", _error(problem, call()))
     for peer in PEERS:
         if peer.name in ("diffrax Dopri8", "heyoka Taylor") and not peer.absent:
             for tolerance in 10.0 ** np.arange(-8, -16.5, -0.5):

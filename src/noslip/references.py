@@ -175,6 +175,11 @@ WORKS: Mapping[str, Work] = {
         "Philosophical Transactions of the Royal Society A", "357 (1754), 1021-1045", 1999,
         "10.1098/rsta.1999.0363",
     ),
+    "Meijaard, Papadopoulos, Ruina, Schwab 2007": Work(
+        ("Meijaard, J. P.", "Papadopoulos, Jim M.", "Ruina, Andy", "Schwab, A. L."),
+        "Linearized dynamics equations for the balance and steer of a bicycle: a benchmark and review",
+        "Proceedings of the Royal Society A", "463 (2084), 1955-1982", 2007, "10.1098/rspa.2007.1857",
+    ),
     "Modin, Verdier 2014": Work(
         ("Modin, Klas", "Verdier, Olivier"),
         "Integrability of nonholonomically coupled oscillators",
