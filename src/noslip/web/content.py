@@ -26,11 +26,12 @@ from noslip.numerics.linear import solve, spd_solve
 from noslip.references import WORKS, keys
 from noslip.run.pairing import pairing_of
 from noslip.run.step import TURN, Row
+from noslip.scenes import scene
 from noslip.system import System
 from noslip.system.conditions import ADMISSIBLE
 from noslip.system.positions import put_back
 from noslip.version import __version__
-from noslip.web.looks import Looks, looks_of
+from noslip.web.looks import Looks, as_a_point, looks_of
 
 FORMAT = 1
 STEP_SIZE, STEPS = 0.05, 1000
@@ -105,8 +106,12 @@ def method_data(subject: Subject, method: Integrator) -> Data:
 def system_data(subject: Subject) -> Data:
     """The system: names, parameters, state, what it looks like, and its own module: `onto` and `look`."""
     system = subject.system
-    looks = looks_of(system)
-    onto, look, tables = _own_programs(system, looks)
+    looks = looks_of(system, scene(system))
+    try:
+        onto, look, tables = _own_programs(system, looks)
+    except CannotTranslate:
+        looks = looks_of(system, as_a_point(system))
+        onto, look, tables = _own_programs(system, looks)
     module = wasm.module_of({"onto": onto, "look": look})
     parameters, places = sorted(system.parameters), tables["system"].places
     return {

@@ -1,6 +1,5 @@
 """What the page draws of a system: the parts of its scene, as data, and the numbers that move, as a function
-of the state: poses of all bodies (7 numbers: position, quaternion), their sizes (3), marks that leave trails
-(3), arrows of forces (6: position, force)."""
+of the state that is compiled with its methods."""
 
 from __future__ import annotations
 
@@ -10,24 +9,30 @@ from typing import Any
 
 from jax import Array
 
-from noslip.scenes import Numbers, Stage, scene
+from noslip.scenes import Numbers, Stage
+from noslip.scenes.stage import generic
 from noslip.system import System
 from noslip.system.time import visible
 
 
 @dataclass(frozen=True)
 class Looks:
-    """`numbers(system, (q, multipliers, t))`, in the order of the fields of `Numbers`."""
+    """`numbers(system, (q, multipliers, t))`: poses and sizes of all bodies, then marks, then arrows."""
 
     parts: dict[str, Any]
     numbers: Callable[[System, tuple[Array, Array, Array]], Numbers]
 
 
-def looks_of(system: System) -> Looks:
-    """The scene of the system."""
-    stage = scene(system)
+def looks_of(system: System, stage: Stage) -> Looks:
+    """The looks of a system on a stage: `scenes.scene(system)`, or `as_a_point`."""
 
-    def numbers(here: System, state: tuple[Array, Array, Array]) -> Numbers:
-        return Stage(stage.draw, visible(here.parameters)).numbers(*state)
+    def numbers(system: System, state: tuple[Array, Array, Array]) -> Numbers:
+        q, multipliers, t = state
+        return stage.numbers(q, multipliers, t, system.parameters)
 
     return Looks(stage.parts(system.n).data(), numbers)
+
+
+def as_a_point(system: System) -> Stage:
+    """For a scene that has no scalar form: a point in the space of three coordinates."""
+    return Stage(generic(system.coordinates, system.angles), visible(system.parameters))
