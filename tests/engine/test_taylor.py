@@ -47,12 +47,8 @@ def test_expressions_equal_the_function(rich):
     assert_allclose(out[3:], rich.acceleration(q, v, 0.9), rtol=1e-13)
 
 
-WHY = "c of a rotation, which depends on the parameters by a condition, has no analytic expression: scipy"
-TURNED = pytest.param("suslov_quaternion", marks=pytest.mark.xfail(strict=True, reason=WHY))
-
-
 @pytest.mark.thorough
-@pytest.mark.parametrize("name", [*sampled(systems.discover()), TURNED])
+@pytest.mark.parametrize("name", [*sampled(systems.discover()), "suslov_quaternion"])
 def test_heyoka_runs_every_system_of_the_catalogue(name):
     system, (q, v) = systems.find(name).system(), systems.find(name).typical_state()
     run = simulate(system, ReferenceFlow(), q, v, step_size=0.02, steps=2)

@@ -1,7 +1,8 @@
 """Scalar programs as expressions of an algebra (heyoka's, SymPy's): one expression per output.
 
 Fused operations are products and sums here, rolled loops are written out turn by turn, and so are dense
-solves. What chooses by a condition, or repeats until one holds, has no analytic expression.
+solves. What chooses by a condition, or repeats until one holds, has no analytic expression, but for a choice
+among numbers that stay: the setup of a program, where the algebra has choices.
 """
 
 from __future__ import annotations
@@ -47,9 +48,11 @@ def expressions(
     inputs: Sequence[E],
     number: Callable[[Number], E],
     functions: Mapping[str, Callable[..., E]],
+    choices: Mapping[str, Callable[..., E]] | None = None,
 ) -> list[E]:
-    """The outputs of a program for these inputs; `number` makes a constant, `functions` are those by name."""
-    writer = _Expressions(program, inputs, number, {**ARITHMETIC, **functions})
+    """The outputs of a program for these inputs; `number` makes a constant, `functions` are those
+    by name, and `choices` those that decide, for numbers that stay."""
+    writer = _Expressions(program, inputs, number, {**ARITHMETIC, **functions}, choices or {})
     return [writer.value(o) for o in program.outputs]
 
 
@@ -60,10 +63,13 @@ class _Expressions(Visitor, Generic[E]):
         inputs: Sequence[E],
         number: Callable[[Number], E],
         operations: Mapping[str, Callable[..., E]],
+        choices: Mapping[str, Callable[..., E]],
     ):
-        self.program, self.number, self.operations = program, number, operations
+        self.program, self.number = program, number
         self.values: dict[int, E] = dict(zip(program.inputs, inputs, strict=True))
+        self.operations = {**operations, **choices}
         self.block(program.setup)
+        self.operations = {**operations}
         self.block(program.main)
 
     def value(self, node: int) -> E:
@@ -76,9 +82,9 @@ class _Expressions(Visitor, Generic[E]):
 
     def operation(self, number: int) -> None:
         node = self.program.nodes[number]
-        if node.kind != "f":
-            return  # truths and whole numbers have no expressions: what they decide is refused
         if node.op not in self.operations:
+            if node.kind != "f":
+                return  # truths and whole numbers: what they decide is refused
             raise NotExpressible(f"the operation '{node.op}' has no analytic expression")
         self.values[number] = self.operations[node.op](*map(self.value, node.args))
 

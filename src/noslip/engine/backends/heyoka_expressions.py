@@ -21,7 +21,8 @@ def heyoka_expressions(program: Program, inputs: Sequence[expression]) -> list[e
     """The outputs of a program, translated with `expand=False`, for these inputs."""
     import heyoka as hy
 
-    return expressions(program, inputs, lambda value: hy.expression(float(value)), _functions())
+    choices = {"select": hy.select, "lt": hy.lt, "le": hy.lte, "eq": hy.eq, "ne": hy.neq}
+    return expressions(program, inputs, lambda value: hy.expression(float(value)), _functions(), choices)
 
 
 def _functions() -> Mapping[str, Callable[..., expression]]:
