@@ -77,6 +77,11 @@ WORKS: Mapping[str, Work] = {
         "Monthly Notices of the Royal Astronomical Society", "504 (2), 2614-2628", 2021,
         "10.1093/mnras/stab1032",
     ),
+    "Boldo, Melquiond 2008": Work(
+        ("Boldo, Sylvie", "Melquiond, Guillaume"),
+        "Emulation of a FMA and correctly rounded sums: proved algorithms using rounding to odd",
+        "IEEE Transactions on Computers", "57 (4), 462-471", 2008, "10.1109/TC.2007.70819",
+    ),
     "Chaplygin 1911": Work(
         ("Chaplygin, S. A.",),
         "On the theory of the motion of nonholonomic systems. The reducing-multiplier theorem",

@@ -2,8 +2,8 @@
 
 A relaxed multiply-add may round once or twice, as the machine likes: whoever runs the module must try it, and
 take the other form where it rounds twice. The other form is exact for every argument. Where no exponent is
-near its ends it is the product and the sum in two doubles each, their rest rounded to odd (Boldo and
-Melquiond 2008); all else is done in whole numbers, the product in 106 bits and the sum in 127.
+near its ends it is the product and the sum in two doubles each, their rest rounded to odd
+(Boldo, Melquiond 2008); all else is done in whole numbers, the product in 106 bits and the sum in 127.
 """
 
 from __future__ import annotations
