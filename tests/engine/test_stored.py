@@ -225,10 +225,10 @@ def test_a_system_is_known_by_what_it_is_made_of():
 
 
 def test_every_field_of_a_system_is_in_its_words():
-    """Numbers of parameters are arguments of the code; `captured` is what the traces show."""
+    """Parameters are arguments of the code; `captured` is what the traces show; `scene` moves nothing."""
     told_of = {*OF_SYSTEM, *ARGUMENTS, "lagrangian", "constraint", "first_integrals", "inputs"}
     left = {f.name for f in fields(System)} - told_of
-    assert left == {"parameters", "signals", "captured"}
+    assert left == {"parameters", "signals", "captured", "scene"}
 
     def pendulum(length):
         return System(
