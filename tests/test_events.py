@@ -332,15 +332,6 @@ def test_an_event_says_what_it_must_be():
         Event("height")
 
 
-def test_members_with_events_run_on_the_cpu_and_say_so_where_there_is_a_gpu(monkeypatch):
-    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    how = {"step_size": 0.03, "max_steps": 40, "events": {"floor": FLOOR}}
-    with pytest.warns(UserWarning, match="native code runs this ensemble instead"):
-        many = ensemble(BALL, SemiImplicitDLA(), [[0.0, 1.0], [0.0, 0.7]], [0.3, 0.0], **how)
-    assert many.backend == "native"
-    assert many.stopped_by.tolist() == ["floor", "floor"]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("method", [RungeKutta4(), SemiImplicitDLA()], ids=str)
 def test_gradients_by_parameters_and_inputs_go_through_events_and_resets(method):
