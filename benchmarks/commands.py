@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -98,6 +99,28 @@ def measure_wasm(markdown: Markdown = False, json_file: JsonFile = None) -> None
 
         result = wasm.measure(shown(markdown))
         report(result, wasm.markdown(result), json_file)
+
+
+@app.command("rolling")
+def measure_rolling(
+    python: Annotated[
+        str, typer.Option("--python", help="The interpreter that has exudyn and mujoco.")
+    ] = sys.executable,
+    markdown: Markdown = False,
+    json_file: JsonFile = None,
+) -> None:
+    """A coin and a wheel that roll in space: noslip, Exudyn, MuJoCo."""
+    with one_sentence():
+        check_json(json_file)
+        if shutil.which(python) is None:
+            raise ValueError(f"`--python` must be an interpreter, but '{python}' was provided")
+        from benchmarks import rolling
+
+        result = rolling.measure(python, shown(markdown))
+        tables = [
+            f"{problem.name}\n\n{rolling.markdown(result, problem.name)}" for problem in rolling.PROBLEMS
+        ]
+        report(result, "\n\n".join(tables), json_file)
 
 
 @app.command("gpu")

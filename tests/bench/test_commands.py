@@ -10,14 +10,25 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from benchmarks import commands
+from benchmarks import commands, page
 from noslip.bench import checkout
 from noslip.cli import app
 from noslip.studies import cfhm_variance
 
 ROOT = Path(__file__).parents[2]
 INSTALLED = {"engine", "energy", "programs", "ensembles", "bodies", "variance"}
-OF_CHECKOUT = {"calls", "whole-calls", "engine", "peers", "researcher", "size", "wasm", "gpu", "page"}
+OF_CHECKOUT = {
+    "calls",
+    "whole-calls",
+    "engine",
+    "peers",
+    "researcher",
+    "rolling",
+    "size",
+    "wasm",
+    "gpu",
+    "page",
+}
 
 
 def test_a_checkout_adds_its_commands() -> None:
@@ -54,11 +65,11 @@ def test_the_folder_has_its_own_command() -> None:
 def test_the_page_command_writes_the_pages_that_are_there(tmp_path: Path) -> None:
     docs = tmp_path / "docs"
     (docs / "images").mkdir(parents=True)
-    for name in ("performance.md", "work_precision.md"):
+    for name in page.PAGES:
         (docs / name).write_text((ROOT / "docs" / name).read_text().replace("| noslip", "| nobody"))
     done = CliRunner().invoke(commands.app, ["page", str(ROOT / "docs" / "measured"), "-o", str(docs)])
     assert done.exit_code == 0, done.output
-    for name in ("performance.md", "work_precision.md"):
+    for name in page.PAGES:
         assert (docs / name).read_text() == (ROOT / "docs" / name).read_text()
     assert (docs / "images" / "work_precision.png").stat().st_size > 50_000
 

@@ -27,6 +27,7 @@ LONG = {
     "ensembles.md",
     "tutorial.md",
     "quickstart.md",
+    "rolling_in_space.md",
     "examples/identify_a_sleigh.md",
     "examples/model_predictive_control.md",
     "examples/puck_in_a_box.md",
