@@ -23,7 +23,7 @@ from noslip.integrators.geometric_nonholonomic import GeometricNonholonomic
 from noslip.integrators.hamiltonized_del import HamiltonizedDEL
 from noslip.integrators.reference_flow import ReferenceFlow
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
-from noslip.run import trajectory_store
+from noslip.run import one_reference, trajectory_store
 from noslip.run.one_native import NativeTrajectory
 from noslip.run.one_xla import XlaTrajectory
 from noslip.systems import gearbox, knife_edge, two_quadratic_constraints
@@ -54,6 +54,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Calls of a few steps, chunks of some ten rows."""
     monkeypatch.setattr(trajectory_store, "SECONDS_PER_CALL", 0.0)
     monkeypatch.setattr(trajectory_store, "CHUNK_BYTES", 4000)
+    monkeypatch.setattr(one_reference, "SECONDS", 0.0)
     for runner in (NativeTrajectory, XlaTrajectory):
         monkeypatch.setattr(runner, "first_piece", 5)
 
