@@ -264,3 +264,15 @@ def test_a_state_near_a_good_one_is_looked_at_by_itself():
     assert run(system, steps=0).success
     with pytest.raises(ValueError, match="the frame must have full rank 2"):
         run(system, state=([0.21, 0.5, -0.1], STATE[1]))
+
+
+def test_a_velocity_may_be_off_by_its_rounding_where_the_terms_of_a_constraint_vanish():
+    """At the lowest point of a rail the rate of z has no terms but itself; a fast body rounds all speeds."""
+    rail = System(
+        lambda q, v, p: 0.5 * (2.0 * v[0] ** 2 + v[1] ** 2 + 3.0 * v[2] ** 2),
+        holonomic=lambda q, p: jnp.array([q[2] - q[0] ** 2]),
+        coordinates=("x", "y", "z"),
+    )
+    assert rail.is_admissible([0.0, 1.0, 0.0], [3.0, 5.0, 1e-15])
+    assert not rail.is_admissible([0.0, 1.0, 0.0], [3.0, 5.0, 1e-13])
+    assert not rail.is_admissible([0.0, 1.0, 0.0], [0.0, 0.0, 1e-15])

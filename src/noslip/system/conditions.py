@@ -18,7 +18,7 @@ from jax import Array
 from noslip.engine.backends.numpy_rows import evaluate_anyhow
 from noslip.engine.backends.often import evaluate_often
 from noslip.engine.program import CannotTranslate
-from noslip.numerics.linear import nearly_parallel
+from noslip.numerics.linear import nearly_parallel, spd_solve
 from noslip.system.derived import lagrangian_by
 from noslip.system.positions import dependent_rows
 
@@ -256,7 +256,9 @@ def admissibility(_: None, system: System, q: Array, v: Array) -> tuple[Array, A
 
         by_leaf = jnp.abs(jax.jacfwd(phi)(leaf)).reshape(system.rows, leaf.size)
         slope = slope + by_leaf @ jnp.abs(leaf).ravel()
-    if system.k:  # of G alone: where g has an extremum, as the height of a coin that stands, G v has no terms
-        bent = jnp.abs(jax.jacfwd(system.G)(q))
-        slope = slope.at[system.m : system.m + system.k].add((bent @ jnp.abs(q)) @ jnp.abs(v))
+    if system.k:  # where g has an extremum, as the height of a coin that stands, G v has no terms
+        G, M, bent = system.G(q), system.mass_matrix(q), jnp.abs(jax.jacfwd(system.G)(q))
+        reach = jnp.sqrt(jnp.sum(G * spd_solve(M, G.T).T, axis=1) * (v @ M @ v))  # the most that G v can be
+        rounded = (bent @ jnp.abs(q)) @ jnp.abs(v) + reach
+        slope = slope.at[system.m : system.m + system.k].add(rounded)
     return system.phi(q, v), ADMISSIBLE * system.constraint_size(q, v) + 4 * EPS * slope
