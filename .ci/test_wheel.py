@@ -17,7 +17,18 @@ import pytest
 ROOT = Path(__file__).parents[1]
 EXAMPLES = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
 OPTIONAL = ("matplotlib", "zarr", "heyoka", "distributed", "pytest", "mypy", "sphinx", "diffrax", "pydy")
-BENCH = {"__init__", "checkout", "energy", "engine", "ensembles", "machine", "programs"}
+BENCH = {
+    "__init__",
+    "ball",
+    "bicycle",
+    "bodies",
+    "checkout",
+    "energy",
+    "engine",
+    "ensembles",
+    "machine",
+    "programs",
+}
 ENVIRONMENT = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")}
 
 
@@ -120,7 +131,7 @@ def test_the_other_examples_of_the_readme_run(number: int, programs: Path, tmp_p
           "--vary", "epsilon=0:0.3", "-o", "a.zarr"),
          "a run on disk needs the package zarr, but it is not installed; pip install noslip[store]"),
         (("bench", "peers"), "'peers' needs a checkout of the repository; installed are engine, energy, "
-         "programs, ensembles, variance"),
+         "programs, ensembles, bodies, variance"),
     ],
 )  # fmt: skip
 def test_what_is_absent_is_said_in_one_sentence(
