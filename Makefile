@@ -15,11 +15,14 @@ demo: $(STAMP)
 test: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
-# slow tests that are quick enough for every change; all of them are part of test-all
+# slow tests that are quick enough for every change, after each other, since a process keeps what it has compiled;
+# all of them are part of test-all
+SLOW := $(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not all_pairs"
+
 test-slow: $(STAMP)
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not all_pairs" \
-	    tests/run tests/engine tests/symbolic tests/systems tests/errata tests/analysis tests/geometry tests/bodies \
-	    tests/integrators/test_claims_holonomic.py
+	$(SLOW) tests/run tests/engine tests/symbolic tests/systems tests/errata
+	$(SLOW) tests/analysis tests/geometry
+	$(SLOW) tests/bodies tests/integrators/test_claims_holonomic.py
 
 test-all: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m ""

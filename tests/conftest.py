@@ -27,7 +27,7 @@ from noslip import System
 from noslip.engine.backends import native
 
 # tracing makes many objects that live on: looking at them again and again took a tenth of the time
-gc.set_threshold(200_000, 50, 50)
+gc.set_threshold(50_000, 20, 10)
 native.OPTIMIZE = 0  # the bits are the same, which the tests of the engine see at the users' level
 
 
