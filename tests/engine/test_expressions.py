@@ -106,6 +106,24 @@ def test_a_rolled_loop_is_written_out():
     assert_allclose(by_heyoka(function, X), function(jnp.asarray(X)), rtol=1e-13)
 
 
+@pytest.mark.parametrize("fixed", [-0.4, 0.0, 0.7, 1.0, 1.3])
+def test_heyoka_chooses_among_numbers_that_stay(fixed):
+    hy = pytest.importorskip("heyoka")
+    number = jax.ShapeDtypeStruct((), float)
+    x, p = hy.make_vars("x", "p")
+
+    def function(p, x):
+        chosen = [jnp.where(p > 0, p, 3.0), jnp.where(p >= 1, 5.0, 7.0), jnp.where(p == 0, 2.0, p)]
+        return jnp.stack([*chosen, jnp.where(p != 1, 2 * p, 9.0)]) * x
+
+    outputs = heyoka_expressions(translate(function, number, number, expand=False), [p, x])
+    found = hy.cfunc(outputs, [x, p])([0.6, fixed])
+    assert_allclose(found, function(jnp.asarray(fixed), 0.6), rtol=1e-15)
+    among_states = translate(lambda p, x: jnp.where(p > 0, x, -x), number, number, expand=False)
+    with pytest.raises(NotExpressible, match="the operation 'select' has no analytic"):
+        heyoka_expressions(among_states, [p, x])
+
+
 REFUSED = {
     "the operation 'select' has no analytic": lambda x: jnp.where(x[0] < x[1], x[0], x[1]),
     "the operation 'lt' has no analytic": lambda x: x[0] < x[1],
