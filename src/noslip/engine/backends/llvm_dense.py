@@ -109,16 +109,77 @@ def _exchange(w: LlvmWriter, a: Matrix, k: str, pivot: str, n: int, length: int,
                 a.put(there, w.select("f", mask, x, y))
 
 
-def _eliminate(w: LlvmWriter, a: Matrix, k: str, low: str, high: str, first: str, clear: bool) -> None:
-    """Subtract multiples of row k from rows low..high, from column `first` on."""
-    with counting(w, low, high) as i:
-        head = a.at(i, k)
-        factor = w.emit(f"fneg {w.type('f')} {a.get(head)}")
-        if clear:
-            a.put(head, w.literal(0.0))
-        with counting(w, first, str(a.columns)) as j:
-            target = a.at(i, j)
-            a.put(target, w.intrinsic("fma", "f", factor, a.get(a.at(k, j)), a.get(target)))
+class _PivotRow:
+    """Row k divided by its pivot, held while multiples of it are taken from all the others. Whole rows are
+    worked on, several entries at once: columns that nobody will read cost less than to leave them out."""
+
+    def __init__(self, w: LlvmWriter, a: Matrix, k: str):
+        self.w, self.a, self.k = w, a, k
+        self.scale = w.emit(f"fdiv {w.type('f')} {w.literal(1.0)}, {a.get(a.at(k, k))}")
+        self.pieces = []
+        for first, width in _pieces(a.columns, w.side_by_side):
+            place, kind = a.at(k, str(first)), _several(w, width)
+            old = w.emit(f"load {kind}, ptr {place}, align 8")
+            new = w.emit(f"fmul {kind} {old}, {_repeated(w, self.scale, width)}")
+            w.line(f"store {kind} {new}, ptr {place}, align 8")
+            self.pieces.append((first, width, new))
+
+    def eliminate(self, n: int) -> None:
+        """Take it from the others so that their entries in column k vanish."""
+        self._from_rows("0", self.k, inverse=False)
+        self._from_rows(self.w.emit(f"add nsw i64 {self.k}, 1"), str(n), inverse=False)
+
+    def eliminate_in_place(self, n: int) -> None:
+        """The same, with column k of the inverse in the place of the entries that vanish."""
+        self.a.put(self.a.at(self.k, self.k), self.scale)
+        self._from_rows("0", self.k, inverse=True)
+        self._from_rows(self.w.emit(f"add nsw i64 {self.k}, 1"), str(n), inverse=True)
+
+    def _from_rows(self, low: str, high: str, inverse: bool) -> None:
+        w, a = self.w, self.a
+        with counting(w, low, high) as i:
+            head = a.at(i, self.k)
+            factor = w.emit(f"fneg {w.type('f')} {a.get(head)}")
+            for first, width, row in self.pieces:
+                place, kind = a.at(i, str(first)), _several(w, width)
+                old = w.emit(f"load {kind}, ptr {place}, align 8")
+                new = _fused(w, width, _repeated(w, factor, width), row, old)
+                w.line(f"store {kind} {new}, ptr {place}, align 8")
+            if inverse:
+                a.put(head, _fused(w, 1, factor, self.scale, w.literal(0.0)))
+
+
+def _pieces(columns: int, widest: int) -> Iterator[tuple[int, int]]:
+    """First column and width of the pieces of a row: as wide as may be, then half as wide, and so on; short
+    rows entry by entry."""
+    first, width = 0, widest if columns >= widest else 1
+    while first < columns:
+        while first + width > columns:
+            width //= 2
+        yield first, width
+        first += width
+
+
+def _several(w: LlvmWriter, width: int) -> str:
+    """The type of so many neighbours in memory; more than one only where values are scalars."""
+    return w.type("f") if width == 1 else f"<{width} x double>"
+
+
+def _repeated(w: LlvmWriter, value: str, width: int) -> str:
+    if width == 1:
+        return value
+    t = _several(w, width)
+    one = w.emit(f"insertelement {t} poison, double {value}, i32 0")
+    return w.emit(f"shufflevector {t} {one}, {t} poison, <{width} x i32> zeroinitializer")
+
+
+def _fused(w: LlvmWriter, width: int, x: str, y: str, z: str) -> str:
+    """x y + z, rounded once."""
+    if width == 1:
+        return w.intrinsic("fma", "f", x, y, z)
+    t = _several(w, width)
+    w.declared.add(f"declare {t} @llvm.fma.v{width}f64({t}, {t}, {t})")
+    return w.emit(f"call {t} @llvm.fma.v{width}f64({t} {x}, {t} {y}, {t} {z})")
 
 
 def inverse(w: LlvmWriter, n: int, _: int) -> None:
@@ -129,15 +190,7 @@ def inverse(w: LlvmWriter, n: int, _: int) -> None:
         place = w.emit(f"getelementptr {w.type('i')}, ptr {order}, i64 {k}")
         w.line(f"store {w.type('i')} {pivot}, ptr {place}, align 8")
         _exchange(w, a, k, pivot, n, n, rows=True)
-        corner = a.at(k, k)
-        scale = w.emit(f"fdiv {w.type('f')} {w.literal(1.0)}, {a.get(corner)}")
-        a.put(corner, w.literal(1.0))
-        with counting(w, "0", str(n)) as j:
-            target = a.at(k, j)
-            a.put(target, w.emit(f"fmul {w.type('f')} {a.get(target)}, {scale}"))
-        below = w.emit(f"add nsw i64 {k}, 1")
-        for low, high in (("0", k), (below, str(n))):
-            _eliminate(w, a, k, low, high, "0", clear=True)
+        _PivotRow(w, a, k).eliminate_in_place(n)
     with counting(w, "0", str(n)) as back:  # undo the exchanges, last first, in the columns
         k = w.emit(f"sub nsw i64 {n - 1}, {back}")
         place = w.emit(f"getelementptr {w.type('i')}, ptr {order}, i64 {k}")
@@ -151,13 +204,7 @@ def solve(w: LlvmWriter, n: int, _: int, columns: int) -> None:
     with counting(w, "0", str(n)) as k:
         pivot = _pivot(w, a, k, n)
         _exchange(w, a, k, pivot, n, columns, rows=True)
-        scale = w.emit(f"fdiv {w.type('f')} {w.literal(1.0)}, {a.get(a.at(k, k))}")
-        after = w.emit(f"add nsw i64 {k}, 1")
-        with counting(w, after, str(columns)) as j:
-            target = a.at(k, j)
-            a.put(target, w.emit(f"fmul {w.type('f')} {a.get(target)}, {scale}"))
-        for low, high in (("0", k), (after, str(n))):
-            _eliminate(w, a, k, low, high, after, clear=False)
+        _PivotRow(w, a, k).eliminate(n)
 
 
 ROUTINES: dict[str, Callable[..., None]] = {"inverse": inverse, "solve": solve}

@@ -54,6 +54,9 @@ class LlvmWriter(Visitor):
         self.outside: list[str] = []  # functions that another module calls
         self.rarely: LlvmWriter | None = None  # of the module of what hardly ever runs
         self.outlines = self.lanes == self.pitch  # whether rare loops become such functions
+        self.side_by_side = (
+            4 if self.lanes == self.pitch == 1 else 1
+        )  # entries of a row that are taken at once
         self.allocas: list[str] = []
         self.label = "entry"
         self.mask: str | None = None  # the lanes that the innermost loop is running for
@@ -63,6 +66,7 @@ class LlvmWriter(Visitor):
         """For another function of the same module: names of functions and tables are the module's."""
         writer = LlvmWriter(lanes or self.lanes)
         writer.used, writer.functions, writer.outlines = self.used, self.functions, self.outlines
+        writer.side_by_side = self.side_by_side if writer.lanes == 1 else 1
         return writer
 
     def take(self, inner: LlvmWriter) -> None:
@@ -347,7 +351,7 @@ class LlvmWriter(Visitor):
         rows, size, t = item.size[0], len(item.inputs), self.type("f")
         routine = f"{item.routine}_{'_'.join(map(str, item.size))}_{self.lanes}"
         if routine not in self.routines:
-            inner = LlvmWriter(self.lanes)
+            inner = self.inner()
             ROUTINES[item.routine](inner, *item.size)
             inner.line("ret void")
             self.declared |= inner.declared

@@ -54,6 +54,7 @@ def _text(
     """LLVM's text of the module, and the names of its functions."""
     whole, texts = LlvmWriter(1), []
     whole.outlines = False  # one module is all there is
+    whole.side_by_side = 2  # as many as WebAssembly's vectors hold
     for name, program in functions.items():
         w = whole.inner()
         texts.append(map_text(w, program, name))
