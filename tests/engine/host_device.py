@@ -61,7 +61,7 @@ class HostDevice:
     def empty(self, slots):
         return HostArray(np.zeros(slots, np.int64))
 
-    def kernel(self, text):
+    def kernel(self, text, effort):
         return HostKernel(text)
 
     def wait(self):

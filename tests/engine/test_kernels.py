@@ -13,8 +13,8 @@ import driven
 from engine.host_device import HostDevice
 from noslip import systems
 from noslip.engine.backends import native, ptx
-from noslip.engine.program import Loop, walk
-from noslip.engine.translate import library
+from noslip.engine.program import Called, Loop, walk
+from noslip.engine.translate import library, sweeps
 from noslip.integrators.composition import Composition
 from noslip.integrators.discrete_gradient import DiscreteGradient
 from noslip.integrators.energy_collocation import EnergyCollocation
@@ -71,6 +71,22 @@ def test_members_have_the_bits_of_native_code(name, method):
         assert kernels.to(stop) == lanes.to(stop) == stop
     assert_same_bits(kernels.row(), lanes.row())
     assert_same_bits(kernels.final(), lanes.final())
+
+
+def test_members_whose_step_calls_functions_have_these_bits_too(monkeypatch):
+    monkeypatch.setattr(
+        sweeps, "CALLED", 5
+    )  # second derivatives of a bicycle are worth a call, not of a sleigh
+    inputs, member = members_of("chaplygin_sleigh", 40, 0.05), Member(SemiImplicitDLA(), ())
+    kernels = GpuMembers(member, inputs, [HostDevice()])
+    step = kernels.code.programs["step"]
+    assert any(isinstance(item, Called) for item in walk(step.main))
+    kernels.to(9)
+    monkeypatch.undo()
+    lanes = NativeMembers(member, inputs, 1)
+    lanes.to(9)
+    assert_same_bits(kernels.final(), lanes.final())
+    assert re.search(r"\.func .*function", ptx.compiled(kernels.code.text("usual"), 90))
 
 
 @pytest.mark.parametrize("own", [False, True], ids=["shared", "own"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import jax
 import numpy as np
@@ -36,6 +37,7 @@ class GpuMembers:
         fixed = Table(inputs.shape).pack(inputs.fixed, self.members, ptx.WARP)
         initial = Table(inputs.initial_shape).pack(inputs.initial, self.members, ptx.WARP)
         chosen = _devices() if devices is None else devices
+        self.code.load(chosen)
         ends = np.linspace(0, len(fixed), min(len(chosen), len(fixed)) + 1).astype(int).tolist()
         self.shares = [
             _Share(device, self.code, fixed[a:b])
@@ -140,8 +142,16 @@ class _GpuCode(Large):
     def nodes(self) -> int:
         return sum(len(program.nodes) for program in self.programs.values())
 
+    def load(self, devices: Sequence[cuda.Device]) -> None:
+        """The kernels that every run needs, all at the same time: most of it is the driver's work."""
+        wanted = [(device, name) for device in devices for name in ("usual", "start", "save", "begin")]
+        with ThreadPoolExecutor(len(wanted)) as pool:
+            for future in [pool.submit(self.kernel, *each) for each in wanted]:
+                future.result()
+
     def _kernel(self, device: cuda.Device, name: str) -> cuda.Kernel:
-        return device.kernel(self.text(name))
+        """Those that run but once for each row are not worth the driver's full effort."""
+        return device.kernel(self.text(name), cuda.MOST if name in ("usual", "whole") else cuda.LEAST)
 
     def text(self, name: str) -> str:
         """The kernel of a program, or of one of the two time loops, as LLVM text."""

@@ -19,7 +19,8 @@ from noslip.engine.backends.ptx import compiled
 BLOCK = 32  # threads: one warp, whose registers are free as soon as its members are done (measured)
 CAPABILITY_MAJOR, CAPABILITY_MINOR = 75, 76  # numbers of attributes in the driver's interface
 LOCAL_BYTES, REGISTERS = 3, 4
-ERROR_LOG, ERROR_LOG_SIZE = 5, 6
+ERROR_LOG, ERROR_LOG_SIZE, OPTIMIZE = 5, 6, 7
+MOST, LEAST = 4, 1  # what the driver may spend on a kernel; below that it saves no time
 
 
 class CudaError(RuntimeError):
@@ -83,14 +84,14 @@ class Array:
 class Kernel:
     """The entry `run` of a module on one device; `registers` and `local` bytes are what a thread takes."""
 
-    def __init__(self, device: Device, text: str):
+    def __init__(self, device: Device, text: str, effort: int):
         self.device = device
         module, self.entry, log = c_void_p(), c_void_p(), ctypes.create_string_buffer(1 << 14)
-        options = (c_int * 2)(ERROR_LOG, ERROR_LOG_SIZE)
-        values = (c_void_p * 2)(ctypes.cast(log, c_void_p), c_void_p(len(log)))
+        options = (c_int * 3)(ERROR_LOG, ERROR_LOG_SIZE, OPTIMIZE)
+        values = (c_void_p * 3)(ctypes.cast(log, c_void_p), c_void_p(len(log)), c_void_p(effort))
         code = compiled(text, device.capability).encode() + b"\0"
         with device.current() as driver:
-            loaded = driver.cuModuleLoadDataEx(byref(module), code, c_uint(2), options, values)
+            loaded = driver.cuModuleLoadDataEx(byref(module), code, c_uint(3), options, values)
             _check(driver, loaded, log.value.decode(errors="replace"))
             _check(driver, driver.cuModuleGetFunction(byref(self.entry), module, b"run"))
             self.registers, self.local = (
@@ -151,8 +152,8 @@ class Device:
     def empty(self, slots: int) -> Array:
         return Array(self, 8 * slots)
 
-    def kernel(self, text: str) -> Kernel:
-        return Kernel(self, text)
+    def kernel(self, text: str, effort: int = MOST) -> Kernel:
+        return Kernel(self, text, effort)
 
     def wait(self) -> None:
         """Until all that was begun is done."""

@@ -62,9 +62,13 @@ class LlvmWriter(Visitor):
         self.mask: str | None = None  # the lanes that the innermost loop is running for
         self.used = 0
 
+    def new(self, lanes: int) -> LlvmWriter:
+        """A writer of this kind that has written nothing."""
+        return LlvmWriter(lanes)
+
     def inner(self, lanes: int | None = None) -> LlvmWriter:
         """For another function of the same module: names of functions and tables are the module's."""
-        writer = LlvmWriter(lanes or self.lanes)
+        writer = self.new(lanes or self.lanes)
         writer.used, writer.functions, writer.outlines = self.used, self.functions, self.outlines
         writer.side_by_side = self.side_by_side if writer.lanes == 1 else 1
         return writer

@@ -13,20 +13,23 @@ from contextlib import AbstractContextManager
 from noslip.engine.backends.llvm_dense import when
 from noslip.engine.backends.llvm_text import LlvmWriter
 from noslip.engine.backends.native import kinds_of_state, run_passes
-from noslip.engine.program import Called, CannotTranslate, Dense, Program
+from noslip.engine.program import CannotTranslate, Dense, Program
 from noslip.engine.translate import library
 
 WARP = 32
-UNROLLED = 16  # the largest dense solve that is written out, so that it stays in registers
+UNROLLED = 12  # the largest dense solve that is written out; a larger one does not stay in registers anyhow
 # the newest instruction sets that LLVM and the drivers of the last years know, and the PTX that has them
 TARGETS = {60: 50, 70: 60, 75: 63, 80: 70, 86: 71, 89: 78, 90: 78}
 
 
 class ThreadWriter(LlvmWriter):
-    """One member in scalars; dense solves with known places, so that no array is left in memory."""
+    """One member in scalars; small dense solves with known places, so that no array is left in memory."""
 
     def __init__(self) -> None:
         super().__init__(1, WARP)
+
+    def new(self, lanes: int) -> ThreadWriter:
+        return ThreadWriter()
 
     def when(self, condition: str) -> AbstractContextManager[None]:
         return when(self, condition)
@@ -35,13 +38,6 @@ class ThreadWriter(LlvmWriter):
         if library.program(name) is None:
             raise CannotTranslate(f"the function '{name}' of the C library has no form on a GPU")
         return super().library(name, args)
-
-    def call_of(self, item: Called) -> None:
-        """Written out: a thread has no quick memory for arguments."""
-        outer, names = self.program, self.names
-        values = self.inline(item.function, [self.name(a) for a in item.inputs])
-        self.program, self.names = outer, names
-        self.names.update(zip(item.results, values, strict=True))
 
     def dense(self, item: Dense) -> None:
         if item.size[0] > UNROLLED:
