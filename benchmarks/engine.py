@@ -51,7 +51,7 @@ class C:
     def of_many(self, lanes: NativeMembers, steps: int) -> Rivals:
         source, groups = c_source.time_loop(lanes.code.single.step), len(lanes.full)
         printed = c_source.compile_c(source, native.lanes(), self._new_folder())
-        return {"c": lambda: printed(lanes.fixed, lanes.full.copy(), groups, steps)}
+        return {"c": lambda: printed(lanes.lanes.fixed, lanes.full.copy(), groups, steps)}
 
     def _by_hand(self, h: float, steps: int) -> Callable[[], None]:
         library = self._new_folder() / "by_hand.so"

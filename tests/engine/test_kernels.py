@@ -183,7 +183,7 @@ def test_the_ptx_rounds_as_the_host_does(capability):
 
 
 @pytest.mark.skipif(shutil.which("ptxas") is None, reason="ptxas is not installed")
-@pytest.mark.parametrize("name", ["start", "begin", "save", "usual", "whole"])
+@pytest.mark.parametrize("name", ["save", "usual", "whole"])
 def test_the_ptx_can_be_assembled(name, tmp_path):
     code = GpuMembers(Member(SemiImplicitDLA(), WATCH), members_of("gearbox", 1, 0.1), [HostDevice()]).code
     (tmp_path / "kernel.ptx").write_text(ptx.compiled(code.text(name), 90))

@@ -166,7 +166,7 @@ def _many(module: Any, method: Integrator, name: str, limits: Limits) -> Iterato
     groups = len(lanes.full)
 
     def compiled() -> None:
-        advance(lanes.fixed, lanes.full.copy(), nothing, groups, 0, steps, -1, steps + 1, 0)
+        advance(lanes.lanes.fixed, lanes.full.copy(), nothing, groups, 0, steps, -1, steps + 1, 0)
 
     def vmap() -> None:
         jax.block_until_ready(vmapped.code.advance(vmapped.leaves, vmapped.full, slow))

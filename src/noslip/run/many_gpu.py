@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 import jax
 import numpy as np
@@ -15,7 +14,7 @@ from noslip.engine.memory import Table
 from noslip.engine.usual import usual
 from noslip.numerics.pytrees import anatomy
 from noslip.run.driving import driving_table
-from noslip.run.many_native import MemberPrograms
+from noslip.run.many_native import Lanes, MemberPrograms
 from noslip.run.member import Member, MemberInputs, MemberRow, MemberState
 from noslip.run.programs import RARELY, Shapes, require_native
 
@@ -35,16 +34,15 @@ class GpuMembers:
         self.code = _gpu_code(member, *anatomy(inputs.shape)[1:], jax.tree.structure(inputs.drive))
         self.members, self.reached = inputs.members, 0
         fixed = Table(inputs.shape).pack(inputs.fixed, self.members, ptx.WARP)
-        initial = Table(inputs.initial_shape).pack(inputs.initial, self.members, ptx.WARP)
         chosen = _devices() if devices is None else devices
-        self.code.load(chosen)
         ends = np.linspace(0, len(fixed), min(len(chosen), len(fixed)) + 1).astype(int).tolist()
         self.shares = [
             _Share(device, self.code, fixed[a:b])
             for device, a, b in zip(chosen, ends[:-1], ends[1:], strict=False)
         ]
-        for share, a, b in zip(self.shares, ends[:-1], ends[1:], strict=True):
-            share.start(initial[a:b])
+        # what runs once is not worth a kernel, on which the driver would spend as long as on a step's
+        lanes = Lanes(self.code.made, inputs, None)
+        self.resume(Table(self.code.full).unpack(lanes.start(inputs), self.members), 0)
         if inputs.drive is not None:
             table = driving_table(inputs.drive, self.members, ptx.WARP)
             for share, a, b in zip(self.shares, ends[:-1], ends[1:], strict=True):
@@ -81,18 +79,12 @@ class _Share:
     def __init__(self, device: cuda.Device, code: _GpuCode, fixed: np.ndarray):
         self.device, self.code, self.groups = device, code, len(fixed)
         self.members = self.groups * ptx.WARP  # those that fill the last group up are run like others
-        self.fixed = device.array(fixed)
+        self.fixed, self.full = device.array(fixed), device.empty(self.members * code.slots["full"])
         self.left, self.count = device.empty(self.members), device.array(np.zeros(1, np.int64))
         self.inputs: tuple[cuda.Array, ...] = ()
 
     def shape(self, name: str) -> tuple[int, int, int]:
         return self.groups, self.code.slots[name], ptx.WARP
-
-    def start(self, initial: np.ndarray) -> None:
-        carry, sums = (self.code.slots[name] for name in ("carry", "sums"))
-        started = self.mapped("start", self.device.array(initial), len(self.code.programs["start"].outputs))
-        begun = self.mapped("begin", self.device.array(np.ascontiguousarray(started[:, :carry])), sums)
-        self.full = self.device.array(np.concatenate([started[:, :carry], begun], axis=1))
 
     def mapped(self, name: str, values: cuda.Array, slots: int) -> np.ndarray:
         """What a program makes of each member's values."""
@@ -127,30 +119,19 @@ class _GpuCode(Large):
     """The programs of a member, and their kernels on each device that has asked for one."""
 
     def __init__(self, made: MemberPrograms):
-        self.programs, self.full, self.row, self.inputs = made.programs, made.full, made.row, made.inputs
+        self.made, self.full, self.row, self.inputs = made, made.full, made.row, made.inputs
+        self.programs = made.programs
         step = self.programs["step"]
-        self.slots = {
-            "carry": Table(self.full.carry).slots,
-            "sums": Table(self.full.sums).slots,
-            "full": Table(self.full).slots,
-            "row": Table(self.row).slots,
-        }
-        results = self.slots["carry"] + 1
+        self.slots = {"full": Table(self.full).slots, "row": Table(self.row).slots}
+        results = Table(self.full.carry).slots + 1
         self.usual_step = usual(step, results, range(results, len(step.outputs)))
         self.kernel = functools.cache(self._kernel)
 
     def nodes(self) -> int:
         return sum(len(program.nodes) for program in self.programs.values())
 
-    def load(self, devices: Sequence[cuda.Device]) -> None:
-        """The kernels that every run needs, all at the same time: most of it is the driver's work."""
-        wanted = [(device, name) for device in devices for name in ("usual", "start", "save", "begin")]
-        with ThreadPoolExecutor(len(wanted)) as pool:
-            for future in [pool.submit(self.kernel, *each) for each in wanted]:
-                future.result()
-
     def _kernel(self, device: cuda.Device, name: str) -> cuda.Kernel:
-        """Those that run but once for each row are not worth the driver's full effort."""
+        """What runs but once for each row is not worth the driver's full effort."""
         return device.kernel(self.text(name), cuda.MOST if name in ("usual", "whole") else cuda.LEAST)
 
     def text(self, name: str) -> str:

@@ -21,61 +21,28 @@ from noslip.run.member import Member, MemberInputs, MemberRow, MemberState
 from noslip.run.programs import Fixed, Shapes, programs_of, require_native
 
 
-class NativeMembers:
-    """Lanes of native code, groups of members spread over threads."""
+class Lanes:
+    """Members side by side in tables, and programs that run on ranges of their groups, on all threads."""
 
-    backend = "native"
-
-    def __init__(self, member: Member, inputs: MemberInputs, threads: int | None):
-        require_native(inputs.shape[0])
-        self.code = _native_code(member, *anatomy(inputs.shape)[1:], jax.tree.structure(inputs.drive))
-        self.members, self.width = inputs.members, native.lanes()
+    def __init__(self, code: MemberPrograms, inputs: MemberInputs, threads: int | None):
+        self.code, self.members, self.width = code, inputs.members, native.lanes()
         self.threads = threads or _cores()
         self.fixed = Table(inputs.shape).pack(inputs.fixed, self.members, self.width)
+
+    def start(self, inputs: MemberInputs) -> np.ndarray:
+        """The table of the members' states at the start."""
         initial = Table(inputs.initial_shape).pack(inputs.initial, self.members, self.width)
-        started = self._map("start", initial, self.code.single.start.shape)
+        started = self.map("start", initial, self.code.single.start.shape)
         carry = np.ascontiguousarray(started[:, : Table(self.code.full.carry).slots])
-        self.full = np.concatenate([carry, self._map("begin", carry, self.code.full.sums)], axis=1)
-        self.reached, self.driving = 0, None
-        if inputs.drive is not None:
-            self.driving = driving_table(inputs.drive, self.members, self.width)
+        return np.concatenate([carry, self.map("begin", carry, self.code.full.sums)], axis=1)
 
-    def to(self, stop: int) -> int:
-        advance = self.code.function("advance")
-        nothing = np.zeros(1, np.int64)
-
-        def run(a: int, b: int) -> None:
-            steps = (b - a, self.reached, stop, -1, stop + 1, 0)
-            advance(self.fixed[a:b], self.full[a:b], nothing, *steps, *self._inputs_from(a))
-
-        self._spread(run)
-        self.reached = stop
-        return stop
-
-    def _inputs_from(self, group: int) -> tuple[Any, ...]:
-        """Those of the groups from this one on, and how far apart they are."""
-        if self.driving is None:
-            return ()
-        shared = len(self.driving) == 1
-        return self.driving if shared else self.driving[group:], 0 if shared else self.driving[0].nbytes
-
-    def row(self) -> MemberRow:
-        return Table(self.code.row).unpack(self._map("save", self.full, self.code.row), self.members)
-
-    def final(self) -> MemberState:
-        return Table(self.code.full).unpack(self.full, self.members)
-
-    def resume(self, full: MemberState, reached: int) -> None:
-        self.full = Table(self.code.full).pack(full, self.members, self.width)
-        self.reached = reached
-
-    def _map(self, name: str, values: np.ndarray, shape: PyTree) -> np.ndarray:
+    def map(self, name: str, values: np.ndarray, shape: PyTree) -> np.ndarray:
         call, out = self.code.function(name), Table(shape)
         table = np.zeros((len(values), out.slots, self.width), np.int64)
-        self._spread(lambda a, b: call(self.fixed[a:b], values[a:b], table[a:b], b - a))
+        self.spread(lambda a, b: call(self.fixed[a:b], values[a:b], table[a:b], b - a))
         return table
 
-    def _spread(self, run: Callable[[int, int], None]) -> None:
+    def spread(self, run: Callable[[int, int], None]) -> None:
         """Call run(a, b) for ranges of groups, on all threads."""
         groups = len(self.fixed)
         pieces = min(groups, 8 * self.threads) if self.threads > 1 else 1
@@ -88,13 +55,58 @@ class NativeMembers:
                 done.result()
 
 
+class NativeMembers:
+    """Lanes of native code, groups of members spread over threads."""
+
+    backend = "native"
+
+    def __init__(self, member: Member, inputs: MemberInputs, threads: int | None):
+        require_native(inputs.shape[0])
+        self.code = _native_code(member, *anatomy(inputs.shape)[1:], jax.tree.structure(inputs.drive))
+        self.lanes = Lanes(self.code, inputs, threads)
+        self.full = self.lanes.start(inputs)
+        self.reached, self.driving = 0, None
+        if inputs.drive is not None:
+            self.driving = driving_table(inputs.drive, inputs.members, self.lanes.width)
+
+    def to(self, stop: int) -> int:
+        advance, fixed = self.code.function("advance"), self.lanes.fixed
+        nothing = np.zeros(1, np.int64)
+
+        def run(a: int, b: int) -> None:
+            steps = (b - a, self.reached, stop, -1, stop + 1, 0)
+            advance(fixed[a:b], self.full[a:b], nothing, *steps, *self._inputs_from(a))
+
+        self.lanes.spread(run)
+        self.reached = stop
+        return stop
+
+    def _inputs_from(self, group: int) -> tuple[Any, ...]:
+        """Those of the groups from this one on, and how far apart they are."""
+        if self.driving is None:
+            return ()
+        shared = len(self.driving) == 1
+        return self.driving if shared else self.driving[group:], 0 if shared else self.driving[0].nbytes
+
+    def row(self) -> MemberRow:
+        saved = self.lanes.map("save", self.full, self.code.row)
+        return Table(self.code.row).unpack(saved, self.lanes.members)
+
+    def final(self) -> MemberState:
+        return Table(self.code.full).unpack(self.full, self.lanes.members)
+
+    def resume(self, full: MemberState, reached: int) -> None:
+        self.full = Table(self.code.full).pack(full, self.lanes.members, self.lanes.width)
+        self.reached = reached
+
+
 def _cores() -> int:
     """Processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class MemberPrograms(Large):
-    """The programs of a member, and how many inputs its step reads."""
+    """The programs of a member, their machine code in lanes, and how many inputs its step reads."""
 
     def __init__(
         self, member: Member, shape: Fixed, inputs: jax.tree_util.PyTreeDef, rare: tuple[str, ...] = ()
@@ -118,17 +130,10 @@ class MemberPrograms(Large):
             "save": translate(member.save, shape, self.full),
         }
         self.row = self.programs["save"].shape
+        self.compiled: dict[str, Callable[..., None]] = {}
 
     def nodes(self) -> int:
         return sum(len(program.nodes) for program in self.programs.values())
-
-
-class _NativeCode(MemberPrograms):
-    """The programs of a member, and their machine code in lanes."""
-
-    def __init__(self, member: Member, shape: Fixed, inputs: jax.tree_util.PyTreeDef):
-        super().__init__(member, shape, inputs)
-        self.compiled: dict[str, Callable[..., None]] = {}
 
     def function(self, name: str) -> Callable[..., None]:
         if name not in self.compiled:
@@ -145,6 +150,6 @@ class _NativeCode(MemberPrograms):
 @kept
 def _native_code(
     member: Member, structure: jax.tree_util.PyTreeDef, shapes: Shapes, inputs: jax.tree_util.PyTreeDef
-) -> _NativeCode:
+) -> MemberPrograms:
     shape = jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(s, float) for s in shapes])
-    return _NativeCode(member, shape, inputs)
+    return MemberPrograms(member, shape, inputs)
