@@ -50,3 +50,8 @@ def code(words: str, make: Callable[[], bytes]) -> bytes:
     if data is None:
         shelf.put(words, data := make())
     return data
+
+
+def has(words: str) -> bool:
+    """Whether machine code was put there under these words."""
+    return shelf.find(words) is not None
