@@ -129,7 +129,7 @@ def _stepping(call: Call) -> Callable[[], Any]:
     h, steps = call.span / call.steps, call.steps
     q, v = np.asarray(call.q0, dtype=float), np.asarray(call.v0, dtype=float)
     runner = NativeTrajectory(pairing_of(call.system, call.method), q, v, 0.0, h)
-    advance, nothing = runner.programs.advance_one, np.zeros(1, np.int64)
+    advance, nothing = runner.programs.advance_one.improved(), np.zeros(1, np.int64)
     return lambda: advance(runner.fixed, runner.carry.copy(), nothing, 1, 0, steps, -1, steps + 1, 0)
 
 

@@ -49,7 +49,7 @@ def _rows(method: Integrator, n: int) -> Iterator[Row]:
     steps = max(20, 20000 // n**2)
     try:
         runner = NativeTrajectory(pairing_of(system, method), *start[:2], 0.0, STEP)
-        advance, nothing = runner.programs.advance_one, np.zeros(1, np.int64)
+        advance, nothing = runner.programs.advance_one.improved(), np.zeros(1, np.int64)
         rivals["native"] = lambda: advance(
             runner.fixed, runner.carry.copy(), nothing, 1, 0, steps, -1, steps + 1, 0
         )

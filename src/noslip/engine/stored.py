@@ -7,13 +7,18 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
-from noslip.engine import shelf, written
+from noslip.engine import garbage, shelf, written
 from noslip.engine.program import CannotTranslate, Program
 from noslip.engine.told import CannotTell, joined
 
 
 def program(parts: tuple[Any, ...], make: Callable[[], Program]) -> Program:
     """The program that is made from these parts and nothing else."""
+    with garbage.set_aside():
+        return _program(parts, make)
+
+
+def _program(parts: tuple[Any, ...], make: Callable[[], Program]) -> Program:
     if shelf.refusal(shelf.folder()) is not None:
         return make()
     try:
@@ -50,3 +55,8 @@ def code(words: str, make: Callable[[], bytes]) -> bytes:
     if data is None:
         shelf.put(words, data := make())
     return data
+
+
+def has(words: str) -> bool:
+    """Whether machine code was put there under these words."""
+    return shelf.find(words) is not None

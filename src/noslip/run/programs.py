@@ -81,7 +81,7 @@ class StepPrograms(Large):
     @functools.cached_property
     def start_one(self) -> native.NativeFunction:
         """Machine code of `start` for one trajectory."""
-        return native.map_function(self.start, 1, once=True)
+        return native.map_function(self.start, 1)
 
     @functools.cached_property
     def verdict_one(self) -> native.NativeFunction:

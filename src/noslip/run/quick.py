@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from noslip.engine.backends.native import LARGE
 from noslip.errors import unknown_name
 from noslip.integrators.solve import Status
 from noslip.run.along import BLOWN_UP, conserves_energy
@@ -63,8 +64,9 @@ class Quick:
         names = sorted(self.system.parameters)
         self.slots = dict(zip(names, programs.tables["fixed"].places, strict=False))
         self.driven = [self.slots[name].start for name in _names(inputs)]
-        self.start, self.advance = programs.start_one.call, programs.advance_one.call
-        self.judge = programs.verdict_one.call
+        first, loop, verdict = programs.start_one, programs.advance_one, programs.verdict_one
+        self.code = (first.improved(LARGE), loop.improved(), verdict.improved())
+        self.start, self.advance, self.judge = (function.call for function in self.code)
         self.state = programs.tables["initial"].slots
         self.carry, self.row = programs.tables["carry"].slots, programs.tables["row"].slots
         self.table = self.state + self.carry
@@ -78,7 +80,7 @@ class Quick:
         self.looks = None if len(looks) == rows + 1 else looks  # all of them, or some
         self.count = len(looks)
         self.fixed_often = np.repeat(self.fixed, self.count, axis=0)
-        self.found = programs.independence_one.call if self.system.rows > 1 else None
+        self.found = programs.independence_one.improved() if self.system.rows > 1 else None
         self.free: list[_Memory] = []
 
     def run(
@@ -160,7 +162,8 @@ class Quick:
         if self.looks is not None:
             chosen = memory.words[self.table : self.verdict].reshape(-1, self.row)[self.looks]
             rows = chosen.ctypes.data
-        self.programs.independence_one.call(many.ctypes.data, rows, found.ctypes.data, self.count)
+        assert self.found is not None
+        self.found.call(many.ctypes.data, rows, found.ctypes.data, self.count)
         return min(found.tolist()) > 0
 
     # ---- what is read of a memory after its run ------------------------------------------------------------

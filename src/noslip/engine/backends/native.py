@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from noslip.engine import stored
+from noslip.engine.backends.improved import ImprovedFunction, NativeFunction
 from noslip.engine.backends.llvm_dense import counting
 from noslip.engine.backends.llvm_text import LlvmWriter
 from noslip.engine.program import Program
@@ -23,6 +21,7 @@ if TYPE_CHECKING:
     from llvmlite.binding.newpassmanagers import PassBuilder
     from llvmlite.binding.object_file import ObjectFileRef
 
+Type = type[ctypes._SimpleCData]
 LARGE = 8000  # lines of text from which on the standard passes take longer than they gain
 PASSES = ("sroa", "loop_simplify", "lcssa", "loop_rotate", "loop_unroll", "simplify_cfg")  # the most useful
 OPTIMIZE = 1  # the programs come simplified: more passes take twice as long and gain nothing (measured)
@@ -105,9 +104,13 @@ def _machine_code(text: str, quickly: bool) -> ObjectFileRef:
     results do not depend on it."""
     import llvmlite.binding as llvm
 
-    how = "quickly" if quickly else OPTIMIZE
-    code = stored.code(f"code {_surroundings()} {how}\n{text}", lambda: _compiled(text, quickly))
+    code = stored.code(_words(text, quickly), lambda: _compiled(text, quickly))
     return llvm.object_file.ObjectFileRef.from_data(code)
+
+
+def _words(text: str, quickly: bool) -> str:
+    """What machine code is made from."""
+    return f"code {_surroundings()} {'quickly' if quickly else OPTIMIZE}\n{text}"
 
 
 def _compiled(text: str, quickly: bool) -> bytes:
@@ -142,20 +145,25 @@ class Module:
             self.engine.add_object_file(_machine_code(rare, True))
         self.engine.finalize_object()
 
-    def function(self, name: str, *types: type[ctypes._SimpleCData]) -> NativeFunction:
+    def function(self, name: str, *types: Type) -> NativeFunction:
         call = ctypes.CFUNCTYPE(None, *types)(self.engine.get_function_address(name))
         return NativeFunction(call, self)
 
 
-def map_function(program: Program, width: int, once: bool = False, quickly: bool = False) -> NativeFunction:
-    """call(fixed, values, out, groups): the program on each group of lanes. What runs `once` in a run need
-    not be fast if it is large; what is made `quickly` need not be."""
+def _function(w: LlvmWriter, text: str, name: str, *types: Type) -> NativeFunction:
+    """The function of this text in a module with what it needs. In lanes it is made well at once: many
+    members take their time, and code made quickly much of the stack."""
+    whole, rare = w.module([text]), w.rare_module()
+    if w.lanes > 1 or stored.has(_words(whole, False)):
+        return Module(whole, rare).function(name, *types)
+    return ImprovedFunction(whole, lambda text, quickly: Module(text, rare, quickly).function(name, *types))
+
+
+def map_function(program: Program, width: int) -> NativeFunction:
+    """call(fixed, values, out, groups): the program on each group of lanes."""
     w = LlvmWriter(width)
     text = map_text(w, program, "map")
-    whole = w.module([text])
-    module = Module(whole, w.rare_module(), quickly or (once and whole.count("\n") > LARGE))
-    pointer = ctypes.c_void_p
-    return module.function("map", pointer, pointer, pointer, ctypes.c_int64)
+    return _function(w, text, "map", *[ctypes.c_void_p] * 3, ctypes.c_int64)
 
 
 def map_text(w: LlvmWriter, program: Program, name: str) -> str:
@@ -188,9 +196,8 @@ def advance_function(
     """
     w = LlvmWriter(width)
     text = advance_text(w, step, after, save, inputs)
-    module = Module(w.module([text]), w.rare_module())
     driven = (ctypes.c_void_p, ctypes.c_int64) if inputs else ()
-    return module.function("advance", *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 6, *driven)
+    return _function(w, text, "advance", *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 6, *driven)
 
 
 def advance_text(
@@ -308,14 +315,3 @@ def _save_if(
 def _group(w: LlvmWriter, pointer: str, group: str, slots: int) -> str:
     offset = w.emit(f"mul i64 {group}, {8 * w.lanes * slots}")
     return w.emit(f"getelementptr i8, ptr {pointer}, i64 {offset}")
-
-
-class NativeFunction:
-    """A function of machine code that takes NumPy arrays for pointers; `owner` holds the code."""
-
-    def __init__(self, call: Callable[..., None], owner: Module | ctypes.CDLL):
-        self.call, self.owner = call, owner
-
-    def __call__(self, *args: np.ndarray | float | None) -> None:
-        # the tuple of arguments keeps temporary arrays alive until the call is over
-        self.call(*[a.ctypes.data if type(a) is np.ndarray else a for a in args])

@@ -65,7 +65,7 @@ class _Question(Large):
                 ("often", function, self.fixed, self.values),
                 lambda: translate(lambda fixed, values: function(fixed, *values), self.fixed, self.values),
             )
-            call = native.map_function(program, 1, quickly=True)
+            call = native.map_function(program, 1)
         except (CannotTranslate, ImportError):
             return None
         return _Code(call, Table(self.fixed), Table(self.values), Table(program.shape))

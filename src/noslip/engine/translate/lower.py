@@ -15,6 +15,7 @@ import numpy as np
 from jax import lax
 from jax.extend.core import ClosedJaxpr, JaxprEqn, Literal, Var
 
+from noslip.engine import garbage
 from noslip.engine.kept import kept
 from noslip.engine.program import Block, CannotTranslate, Program, PyTree, TooLarge, finish
 from noslip.engine.translate import jaxprs, solves, sweeps
@@ -45,6 +46,18 @@ def translate(
     `expand` writes elementary functions out as arithmetic. The loops of jitted functions named in `rare` are
     marked so; `usual` leaves them out.
     """
+    with garbage.set_aside():
+        return _translated(function, fixed, varying, expand, rare, limit)
+
+
+def _translated(
+    function: Callable[..., PyTree],
+    fixed: PyTree,
+    varying: PyTree,
+    expand: bool,
+    rare: Sequence[str],
+    limit: int,
+) -> Program:
     with jax.default_device(jax.local_devices(backend="cpu")[0]), blocks.for_scalar_programs():
         of_arrays, leaves = of_leaves(function, fixed, varying)
         jaxpr, shape = jax.make_jaxpr(of_arrays, return_shape=True)(*leaves)
