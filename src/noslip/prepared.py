@@ -8,6 +8,7 @@ arrays are taken out of those tables when they are first asked for.
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -21,6 +22,7 @@ from noslip.errors import SolveFailed
 from noslip.integrators.base import Integrator
 from noslip.integrators.solve import Status
 from noslip.numerics.tracing import is_traced
+from noslip.results import Flown, as_trajectory
 from noslip.run.arguments import as_floats, check_run, parallel_at, whole
 from noslip.run.choose import on_cpu, trajectory_runner
 from noslip.run.driving import of_step
@@ -28,42 +30,18 @@ from noslip.run.inputs import as_numbers, column, given_inputs, table_of
 from noslip.run.one_native import CAPACITY, NativeTrajectory, saves
 from noslip.run.pairing import pairing_of
 from noslip.run.quick import Quick
+from noslip.run.quick_flow import QuickFlow, brief
 from noslip.run.record import run_info
 from noslip.run.runner import TrajectoryRunner
 from noslip.run.step import Row
-from noslip.simulate import as_trajectory, simulate
+from noslip.simulate import simulate
 from noslip.system import System
 from noslip.system.inputs import Held
 from noslip.system.time import visible
-from noslip.trajectory import Origin, Trajectory
+from noslip.trajectory import Origin, Trajectory, Unread
 
-QUICKLY = ("t", "q", "v", "energy")
 BRIEF = 4096  # steps; longer runs can be interrupted and watch their progress, as those of `simulate`
 Loss = Callable[[Trajectory], Any]
-
-
-class _Unread(Trajectory):
-    """A trajectory still in the memory of native code; what is asked for most is taken out by itself."""
-
-    def __init__(self, source: _Source):
-        self.__dict__["source"] = source
-
-    def __getattr__(self, name: str) -> Any:
-        source = self.__dict__.get("source")
-        if source is None:
-            raise AttributeError(f"a Trajectory has no attribute '{name}'")
-        if name in QUICKLY:
-            self.__dict__[name] = source.array(name)
-        else:
-            made = vars(source.trajectory())
-            del self.__dict__["source"]
-            self.__dict__.update({**made, **self.__dict__})
-            object.__setattr__(self, "__class__", Trajectory)
-        return getattr(self, name)
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        assert self.report is not None  # read, it is a plain trajectory
-        return self.__reduce_ex__(protocol)
 
 
 class _Source(NamedTuple):
@@ -149,6 +127,7 @@ class Prepared:
     inputs_between: str
     backend: str
     _quick: dict[tuple[str, ...], Quick] = field(default_factory=dict, repr=False)  # by names of inputs
+    _flow: list[QuickFlow] = field(default_factory=list, repr=False)  # one, where the method is a flow
 
     def __call__(
         self,
@@ -159,14 +138,25 @@ class Prepared:
     ) -> Trajectory:
         """One run from (q0, v0). `inputs` are as those of `simulate`; one with functions of t is a call of
         it."""
-        quick = self._quick.get(_names(inputs))
         plain = type(q0) is type(v0) is np.ndarray and parameters is None and _are_arrays(inputs)
+        if self._flow and not inputs and (plain or not is_traced(q0, v0, parameters)):
+            flow = self._flow[0]
+            q, v = self._states(q0, v0)
+            numbers = None if parameters is None else flow.with_parameters(parameters)
+            if (columns := flow.run(q, v, numbers)) is not None:
+                return Unread(Flown(flow, columns, q.copy(), v.copy(), parameters and dict(parameters)))
+        quick = self._quick.get(_names(inputs))
         if quick is not None and (plain or not is_traced(q0, v0, parameters, inputs)):
             q, v = self._states(q0, v0)
             if (run := self._quickly(quick, q, v, parameters, inputs)) is not None:
                 return run
+        began = time.monotonic()
         run = self._carefully(q0, v0, parameters, inputs)
-        if quick is None and run.info.backend == "native":
+        if self.integrator.host_driven:
+            if not (self._flow or inputs) and brief(self.steps, began):
+                how = (self.t0, self.step_size, self.steps, self.save_every)
+                self._flow.append(QuickFlow(pairing_of(self.system, self.integrator), *how))
+        elif quick is None and run.info.backend == "native":
             self._prepare_quick(inputs)
         return run
 
@@ -186,7 +176,7 @@ class Prepared:
             fixed = quick.with_parameters(parameters, None if table is None else table[0, 0, :, 0])
             words = quick.run(q, v, fixed, table)
             parameters = None if parameters is None else dict(parameters)
-        return None if words is None else _Unread(_Source(self, quick, words, parameters, given))
+        return None if words is None else Unread(_Source(self, quick, words, parameters, given))
 
     def _driving(
         self, inputs: Mapping[str, Any] | None

@@ -9,6 +9,7 @@ import base64
 import html
 import io
 import shlex
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -162,7 +163,12 @@ def _method_rows(run: Trajectory, method: Integrator | None) -> Iterable[tuple[s
     yield "parameters", options or "none"
     if method is None:
         return
-    yield "order", "exact to round-off" if method.exact else str(method.order)
+    good = (
+        "round-off"
+        if method.flow_tolerance == sys.float_info.epsilon
+        else f"a tolerance of {method.flow_tolerance:g}"
+    )
+    yield "order", f"exact to {good}" if method.exact else str(method.order)
     yield "reference", method.reference
 
 

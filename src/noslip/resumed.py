@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from noslip.errors import SolveFailed
+from noslip.results import as_trajectory
 from noslip.run.along import conserves_energy
 from noslip.run.arguments import whole
 from noslip.run.choose import BACKENDS, on_cpu, trajectory_runner
@@ -16,7 +17,7 @@ from noslip.run.drive import all_rows
 from noslip.run.inputs import given_inputs, with_later_inputs
 from noslip.run.occurrences import Log
 from noslip.run.record import Report
-from noslip.simulate import as_trajectory, failure, simulate
+from noslip.simulate import failure, simulate
 from noslip.trajectory import Origin, Trajectory
 
 ROW_ARRAYS = (

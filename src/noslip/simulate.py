@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from noslip.errors import SolveFailed, shown, stopped
 from noslip.integrators.base import Integrator
 from noslip.numerics.tracing import has_tracers, is_traced
+from noslip.results import as_trajectory, flow_again
 from noslip.run.along import conserves_energy, up_to_a_broken_condition
 from noslip.run.arguments import (
     as_floats,
@@ -32,13 +32,12 @@ from noslip.run.choose import on_cpu, trajectory_runner
 from noslip.run.drive import all_rows, steps_until
 from noslip.run.events import NEVER, Event, bounded, checked
 from noslip.run.inputs import Inputs, given_inputs, refuse_arrays
-from noslip.run.occurrences import Log, Occurrences
+from noslip.run.occurrences import Log
 from noslip.run.pacing import Progress
 from noslip.run.pairing import Pairing
-from noslip.run.record import Report, RunInfo, run_info
+from noslip.run.record import run_info
 from noslip.run.runner import TrajectoryRunner
 from noslip.run.scan import scan
-from noslip.run.step import TURN, Row
 from noslip.run.sure import SMALL
 from noslip.system import System
 from noslip.system.conditions import parallel_along
@@ -87,6 +86,12 @@ def simulate(
     """
     if not isinstance(system, System):
         raise TypeError(f"`system` must be a System, but {shown(system)} was provided")
+    plain = t_end is parameters is inputs is save_at is events is max_steps is progress is store is None
+    plain = plain and throw is True and inputs_between == "hold" and backend == "auto"
+    again = flow_again(system, integrator, t0, step_size, steps, save_every) if plain else None
+    if again is not None and (run := again.quickly(q0, v0)) is not None:
+        return run
+    began = time.monotonic()
     check_manner(progress, throw, store)
     if not isinstance(parameters, Mapping | None):
         raise TypeError(f"`parameters` must be a mapping of names, but {shown(parameters)} was provided")
@@ -186,6 +191,8 @@ def simulate(
             raise stopped(interrupted, message, run)
         if throw and not run.success:
             raise SolveFailed(failure(run, broken or integrator.failure_detail(system, run)), run)
+        if again is not None and stable is pairing:
+            again.made(pairing, began)
         return run
 
 
@@ -265,57 +272,6 @@ def _steps_until(
         if not t_end >= t:
             raise ValueError(f"`t_end` must be a time after t0 = {t:g}, but {shown(t_end)} was provided")
         return steps_until(trajectory_runner(pairing, q, v, t, h, backend), t, t_end)
-
-
-def as_trajectory(
-    pairing: Pairing,
-    rows: Row,
-    q0: np.ndarray,
-    v0: np.ndarray,
-    info: RunInfo,
-    xp: ModuleType,
-    origin: Origin | None = None,
-    events: Mapping[str, Occurrences] | None = None,
-    inputs: Mapping[str, Any] | None = None,
-) -> Trajectory:
-    """The result of a run from its rows."""
-    # t0 + k h, not a sum of k terms; a method that makes its own time says so in `rows.t`
-    uniform = xp.asarray(info.t0) + rows.step * xp.asarray(info.step_size)
-    if info.stopped_by:
-        uniform[-1] = rows.t[-1]
-    m, end = pairing.system.m, pairing.system.m + pairing.system.k
-    own = pairing.integrator.own_time or info.save_at or (xp is jnp and info.events)
-    return Trajectory(
-        t=rows.t if own else uniform,
-        q=rows.q + TURN * rows.turns,
-        v=rows.v,
-        multipliers=rows.multipliers[:, :m],
-        multiplier_t=rows.multiplier_t,
-        energy=rows.energy,
-        energy_scale=rows.energy_scale,
-        constraint_residual=rows.constraint[:, :m],
-        holonomic_multipliers=rows.multipliers[:, m:end],
-        holonomic_residual=rows.holonomic,
-        holonomic_rate=rows.constraint[:, m:end],
-        first_integrals=_first_integrals(pairing.system, rows),
-        report=Report(**vars(rows.interval)),
-        q0=xp.asarray(q0),
-        v0=xp.asarray(v0),
-        info=info,
-        origin=origin or Origin(pairing),
-        events=events or {},
-        inputs=inputs or {},
-    )
-
-
-def _first_integrals(system: System, rows: Row) -> dict[str, Any]:
-    """Those of the rows; one that has no scalar form is not in rows of native code."""
-    found: dict[str, Any] = dict(rows.first_integrals)
-    for name, integral in system.first_integrals.items():
-        if name not in found:
-            each = jax.jit(jax.vmap(lambda q, v, t, f=integral: f(q, v, system.at(t).parameters)))
-            found[name] = np.array(each(rows.q, rows.v, rows.t), float)
-    return {name: found[name] for name in system.first_integrals}
 
 
 def failure(run: Trajectory, detail: str) -> str:

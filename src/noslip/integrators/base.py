@@ -12,6 +12,7 @@ Beyond these a method may answer questions that others ask about it. They are th
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
@@ -123,7 +124,7 @@ class Integrator:
     """Paper and equation numbers; here keys of `noslip.references`, separated by semicolons."""
 
     exact: ClassVar[bool] = False
-    """True for a flow that is right to round-off whatever the step; its order is not measured."""
+    """True for a flow, which is as good whatever the step; its order is not measured."""
 
     @classmethod
     def variants(cls) -> tuple[Self, ...]:
@@ -234,6 +235,11 @@ class Integrator:
     host_driven: ClassVar[bool] = False
     """True for the motion itself, which an adaptive flow on the host computes in the place of `step`. The
     runner asks: such a method can be neither traced nor composed, and runs one trajectory at a time."""
+
+    @property
+    def flow_tolerance(self) -> float:
+        """The error of a step of that flow, relative to the state."""
+        return sys.float_info.epsilon
 
     @property
     def own_time(self) -> bool:

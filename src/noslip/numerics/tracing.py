@@ -12,9 +12,14 @@ with jax.ensure_compile_time_eval():
     _EAGER = get_opaque_trace_state()
 
 
+def is_eager() -> bool:
+    """Whether surely nothing is traced but by its own value."""
+    return bool(get_opaque_trace_state() == _EAGER)
+
+
 def is_traced(*values: Any) -> bool:
     """Whether a JAX transformation is under way: traced values, or an enclosing jit that stages all."""
-    if get_opaque_trace_state() == _EAGER:  # the usual case, without an operation
+    if is_eager():  # the usual case, without an operation
         return has_tracers(values)
     return has_tracers(values, jnp.zeros(()))
 

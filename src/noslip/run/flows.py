@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import importlib.util
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import jax
@@ -33,14 +34,15 @@ class Flow(Protocol):
         """The states at times[1:] from that at times[0], and how many of them were reached."""
 
 
-def flow_of(system: System) -> Flow:
-    """By heyoka where it is installed and has expressions for the equations; the backend of a result says."""
+def flow_of(system: System, tolerance: float) -> Flow:
+    """By heyoka where it is installed and has expressions for the equations; the backend of a result says.
+    The tolerance is the error of a step, relative to the state."""
     if importlib.util.find_spec("heyoka") is not None:
         try:
-            return _taylor(*anatomy(system)[1:])
+            return _taylor(*anatomy(system)[1:], tolerance)
         except CannotTranslate:
             pass
-    return RungeKutta()
+    return RungeKutta(tolerance)
 
 
 def vector_field(system: System) -> tuple[list[tuple[Any, Any]], int]:
@@ -74,7 +76,7 @@ class Taylor(Large):
         return OF_TAYLOR
 
     def through(self, system: System, state: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, int]:
-        taken = self.free.pop() if self.free else self._another()
+        taken = self.free.pop() if self.free else self.another()
         solver, y, pars = taken
         whose, numbers = self.known
         if whose is not system:
@@ -89,23 +91,26 @@ class Taylor(Large):
         good = int(np.sum(np.all(np.isfinite(grid[1:]), axis=1)))
         return grid[1:], min(good, max(len(grid) - 1, 0))
 
-    def _another(self) -> tuple[Any, np.ndarray, np.ndarray]:
+    def another(self) -> tuple[Any, np.ndarray, np.ndarray]:
+        """A solver for one run at a time, its state and its parameters."""
         solver = copy.deepcopy(self.solver)
         return solver, solver.state, solver.pars
 
 
 @kept
-def _taylor(structure: jax.tree_util.PyTreeDef, leaves: Shapes) -> Taylor:
+def _taylor(structure: jax.tree_util.PyTreeDef, leaves: Shapes, tolerance: float) -> Taylor:
     import heyoka as hy
 
     pairs, operations = vector_field(jax.tree.unflatten(structure, [np.zeros(shape) for shape in leaves]))
     rolled = operations > UNROLLED
-    return Taylor(hy.taylor_adaptive(pairs, [0.0] * len(pairs), compact_mode=rolled, high_accuracy=True))
+    return Taylor(hy.taylor_adaptive(pairs, [0.0] * len(pairs), tol=tolerance, compact_mode=rolled))
 
 
+@dataclass(frozen=True)
 class RungeKutta:
-    """SciPy's method of order 8 at its tightest tolerance."""
+    """SciPy's method of order 8, by default at its tightest tolerance."""
 
+    tolerance: float = 0.0
     name = "scipy DOP853"
 
     def through(self, system: System, state: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, int]:
@@ -116,7 +121,8 @@ class RungeKutta:
         def slope(t: float, y: np.ndarray) -> np.ndarray:
             return np.concatenate([y[n:], _acceleration(system, y[:n], y[n:], t)])
 
-        options = {"method": "DOP853", "rtol": 2.3e-14, "atol": 1e-15}
+        rtol, atol = max(2.3e-14, self.tolerance), max(1e-15, self.tolerance / 10)
+        options = {"method": "DOP853", "rtol": rtol, "atol": atol}
         found = solve_ivp(slope, (times[0], times[-1]), state, t_eval=times, **options)  # type: ignore[call-overload]
         return found.y.T[1:], found.y.shape[1] - 1
 

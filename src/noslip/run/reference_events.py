@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -14,16 +14,19 @@ from noslip.integrators.solve import Status
 from noslip.numerics.pytrees import replaced
 from noslip.run import step as steps
 from noslip.run.events import LOCATED, SLOTS, TINY, Events, crosses
-from noslip.run.one_reference import BLOCK, ReferenceTrajectory, Seen
+from noslip.run.flow_code import AGAIN, LED
+from noslip.run.one_reference import ReferenceTrajectory, failed_at
 from noslip.run.pairing import Pairing
-from noslip.run.runner import NOTHING, Happened, Piece
-from noslip.run.step import Carry
+from noslip.run.runner import NOTHING, Happened, Piece, joined
+from noslip.run.step import Carry, Row
 from noslip.system import System
 from noslip.system.inputs import Drive
 
 
 class WatchingReference(ReferenceTrajectory):
-    """A block of steps at a time; resets begin a new one."""
+    """A block of steps at a time; resets begin a new one, and what was computed of the old one is lost."""
+
+    grain = 256
 
     def __init__(
         self, pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float, h: float, inputs: Drive = None
@@ -31,7 +34,7 @@ class WatchingReference(ReferenceTrajectory):
         assert inputs is None, "simulate refuses arrays of inputs here"
         super().__init__(pairing, q, v, t, h)
         self.events, self.told = pairing.events, NOTHING
-        self.values = self._values(self.q + steps.TURN * self.turns, self.v, t)
+        self.values = self._values_here(t)
 
     def happened(self) -> Happened:
         return self.told
@@ -43,26 +46,29 @@ class WatchingReference(ReferenceTrajectory):
         super().restore(carry)
         self.values = np.asarray(carry.watch)
 
-    def to(self, stop: int, last: int, every: int) -> Piece[np.ndarray]:
-        parts: list[np.ndarray] = [self.first[:, :0]]
+    def to(self, stop: int, last: int, every: int) -> Piece[Row]:
+        parts: list[Row] = [jax.tree.map(lambda x: x[:0], self.first)]
         failed, self.told = False, NOTHING
         while self.step < stop and not failed and not len(self.told.which):
-            rows, failed = self._watched(min((self.step // BLOCK + 1) * BLOCK, last), last, every)
-            parts.append(rows)
-        return Piece(np.concatenate(parts, axis=1), self.step, failed)
+            rows, failed = self._watched(min(self._end_of_block(), last), last, every)
+            parts += rows
+        return Piece(joined(parts), self.step, failed)
+
+    def _values_here(self, t: float) -> np.ndarray:
+        n = self.n
+        return self._values(self.state[:n] + steps.TURN * self.turns, self.state[n:], t)
 
     def _values(self, q: np.ndarray, v: np.ndarray, t: float) -> np.ndarray:
         rows = (np.asarray(x, float)[None] for x in (q, v, t))
         return evaluate_anyhow(_event_values, self.events, self.system, *rows)[0]
 
-    def _watched(self, end: int, last: int, every: int) -> tuple[np.ndarray, bool]:
+    def _watched(self, end: int, last: int, every: int) -> tuple[list[Row], bool]:
         """On to the end of the block, or to the end of a step in which the state was reset, or of the run."""
         n, offset = self.system.n, steps.TURN * self.turns
         marks = np.arange(self.step, end + 1)
         times = self.t0 + marks * self.h
-        here = np.concatenate([self.q, self.v])
-        flown, reached = self.flow.through(self.system, here, times)
-        states = np.concatenate([here[None], flown[:reached]])
+        flown, reached = self.motion.flow.through(self.system, self.state, times)
+        states = np.concatenate([self.state[None], flown[:reached]])
         q, v = states[:, :n] + offset, states[:, n:]
         f = evaluate_anyhow(_event_values, self.events, self.system, q, v, times[: len(states)])
         f[0] = self.values
@@ -85,13 +91,12 @@ class WatchingReference(ReferenceTrajectory):
         fb: np.ndarray,
         offset: np.ndarray,
         found: list[Any],
-    ) -> tuple[int, np.ndarray, float] | None:
-        """The events between t and `end`. None where the run goes on as it was; else which one has ended it,
-        or -1, and the state and the time to go on from."""
-        n, changed, since = self.system.n, None, t
+    ) -> Outcome | None:
+        """The events between t and `end`; None where the run goes on as it was."""
+        n, flow, changed, since, begun = self.system.n, self.motion.flow, None, t, None
 
         def at(time: float) -> np.ndarray:
-            return self.flow.through(self.system, state, np.array([t, time]))[0][0] if time > t else state
+            return flow.through(self.system, state, np.array([t, time]))[0][0] if time > t else state
 
         def value(time: float, e: int) -> float:
             x = at(time)
@@ -108,7 +113,7 @@ class WatchingReference(ReferenceTrajectory):
             q, v = x[:n] + offset, x[n:]
             found.append((e, time, q, v))
             if event.terminal:
-                return e, x, time
+                return Outcome(e, x, time, begun)
             f = self._values(q, v, time)
             past = np.where(crosses(self.events, fa, f, np), 2 * np.sign(fa) * TINY, f)
             fa = np.where(np.arange(len(f)) == e, -np.sign(fa) * TINY, past)
@@ -116,11 +121,12 @@ class WatchingReference(ReferenceTrajectory):
                 q, v = (np.asarray(y) for y in event.reset(q, v, self.system.at(time).parameters))
                 v = np.asarray(self.system.project_velocity(q, v, time))
                 state, t = np.concatenate([q - offset, v]), time
+                begun = state, t
                 f, rate = self._values(q, v, t), self._values(q + 1e-8 * self.h * v, v, t)
                 fa = np.where(np.abs(f) <= 10 * LOCATED, np.sign(rate - f) * TINY, f)
                 x = at(end)
                 fb = self._values(x[:n] + offset, x[n:], end)
-                changed = -1, x, end
+                changed = Outcome(-1, x, end, begun)
         raise ValueError(Status.TOO_MANY_EVENTS.message)
 
     def _root(self, value: Any, e: int, a: float, b: float, fa: float) -> float:
@@ -134,39 +140,46 @@ class WatchingReference(ReferenceTrajectory):
         return float(brentq(value, a, b, (e,), xtol=4e-16 * max(1.0, abs(b)), rtol=1e-15))
 
     def _cut(
-        self,
-        before: int,
-        states: np.ndarray,
-        outcome: tuple[int, np.ndarray, float],
-        found: list[Any],
-        last: int,
-        every: int,
-    ) -> tuple[np.ndarray, bool]:
+        self, before: int, states: np.ndarray, outcome: Outcome, found: list[Any], last: int, every: int
+    ) -> tuple[list[Row], bool]:
         """The rows up to a step that ended otherwise than the flow."""
-        which, x, time = outcome
-        n, marks = self.system.n, np.arange(before - len(states) + 1, before + 1)
-        rows = [self._commit(marks, states, -1, every, False)]
+        which, x, time, begun = outcome
+        marks = np.arange(before - len(states) + 1, before + 1)
+        rows = self._commit(marks, states, -1, every, False)
+        if begun is not None:  # what follows has the energy that the reset gave it
+            turns = self.turns.copy()
+            self._begin(*begun, AGAIN)
+            self.turns[:] = turns
         self.step = before + 1
         if which >= 0 or self.step % every == 0 or self.step == last:
-            rows.append(
-                self._shown([Seen(np.array([self.step]), x[None], self.turns, True, np.array([time]))])
-            )
-        self._stand_at(x, time)
-        self.values = self._values(self.q + steps.TURN * self.turns, self.v, time)
-        self.told = _told(found, which, n)
-        return np.concatenate(rows, axis=1), False
+            rows.append(self._rows(np.array([self.step]), x[None], np.array([time])))
+        self._begin(x, time, LED)
+        self.values = self._values_here(time)
+        self.told = _told(found, which, self.n)
+        return rows, False
 
     def _commit(
         self, marks: np.ndarray, states: np.ndarray, last: int, every: int, failed: bool
-    ) -> np.ndarray:
+    ) -> list[Row]:
         self.step = int(marks[-1])
         due = (marks % every == 0) | (marks == last) | (failed & (marks == self.step))
-        keep = np.flatnonzero(due[1:]) + 1
-        here = failed and not len(keep)
-        rows = self._here() if here else self._shown([Seen(marks[keep], states[keep], self.turns)])
+        keep, times = np.flatnonzero(due[1:]) + 1, self.t0 + marks * self.h
+        rows = [self._rows(marks[keep], states[keep], times[keep])] if len(keep) else []
+        if failed:
+            rows = [failed_at(rows[0] if rows else self._here(), self.step + 1)]
         if len(marks) > 1:
-            self._stand_at(states[-1], self.t0 + self.step * self.h)
-        return self._failed(rows, self.step + 1) if failed else rows
+            self._begin(states[-1], times[-1], LED)
+        return rows
+
+
+class Outcome(NamedTuple):
+    """How a step has ended otherwise than the flow: by which event, or -1, in what state and when; and where
+    the flow to it has begun, if that was a reset."""
+
+    which: int
+    state: np.ndarray
+    time: float
+    begun: tuple[np.ndarray, float] | None
 
 
 def _told(found: list[Any], stopped: int, n: int) -> Happened:

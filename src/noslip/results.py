@@ -1,0 +1,149 @@
+"""The result of a run from its rows; and that of a flow that was run before, straight from its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from noslip.integrators.base import Integrator
+from noslip.numerics.tracing import is_eager
+from noslip.run.inputs import given_inputs
+from noslip.run.occurrences import Occurrences
+from noslip.run.one_reference import ReferenceTrajectory
+from noslip.run.pairing import Pairing, pairing_of
+from noslip.run.quick_flow import QuickFlow, brief
+from noslip.run.record import Report, RunInfo, run_info
+from noslip.run.step import TURN, Row
+from noslip.system import System
+from noslip.trajectory import Origin, Trajectory, Unread
+
+OFTEN = 8  # runs of the same length on the same system, before code for them alone is made
+SEVERAL = 4  # lengths that are remembered
+
+
+def as_trajectory(
+    pairing: Pairing,
+    rows: Row,
+    q0: np.ndarray,
+    v0: np.ndarray,
+    info: RunInfo,
+    xp: ModuleType,
+    origin: Origin | None = None,
+    events: Mapping[str, Occurrences] | None = None,
+    inputs: Mapping[str, Any] | None = None,
+) -> Trajectory:
+    """The result of a run from its rows."""
+    # t0 + k h, not a sum of k terms; a method that makes its own time says so in `rows.t`
+    uniform = xp.asarray(info.t0) + rows.step * xp.asarray(info.step_size)
+    if info.stopped_by:
+        uniform[-1] = rows.t[-1]
+    m, end = pairing.system.m, pairing.system.m + pairing.system.k
+    own = pairing.integrator.own_time or info.save_at or (xp is jnp and info.events)
+    return Trajectory(
+        t=rows.t if own else uniform,
+        q=rows.q + TURN * rows.turns,
+        v=rows.v,
+        multipliers=rows.multipliers[:, :m],
+        multiplier_t=rows.multiplier_t,
+        energy=rows.energy,
+        energy_scale=rows.energy_scale,
+        constraint_residual=rows.constraint[:, :m],
+        holonomic_multipliers=rows.multipliers[:, m:end],
+        holonomic_residual=rows.holonomic,
+        holonomic_rate=rows.constraint[:, m:end],
+        first_integrals=_first_integrals(pairing.system, rows),
+        report=Report(**vars(rows.interval)),
+        q0=xp.asarray(q0),
+        v0=xp.asarray(v0),
+        info=info,
+        origin=origin or Origin(pairing),
+        events=events or {},
+        inputs=inputs or {},
+    )
+
+
+def _first_integrals(system: System, rows: Row) -> dict[str, Any]:
+    """Those of the rows; one that has no scalar form is not in rows of native code."""
+    found: dict[str, Any] = dict(rows.first_integrals)
+    for name, integral in system.first_integrals.items():
+        if name not in found:
+            each = jax.jit(jax.vmap(lambda q, v, t, f=integral: f(q, v, system.at(t).parameters)))
+            found[name] = np.array(each(rows.q, rows.v, rows.t), float)
+    return {name: found[name] for name in system.first_integrals}
+
+
+# ---- flows that were run before ---------------------------------------------------------------------------
+
+
+class Flown(NamedTuple):
+    """A run of a flow as columns, and how to read them."""
+
+    quick: QuickFlow
+    columns: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    parameters: Mapping[str, Any] | None = None
+
+    def array(self, name: str) -> np.ndarray:
+        return self.quick.array(self.columns, name)
+
+    def trajectory(self) -> Trajectory:
+        quick, (t0, h, steps, every) = self.quick, self.quick.how
+        system = quick.system if self.parameters is None else quick.system.with_parameters(self.parameters)
+        given = given_inputs(system, None, "hold", steps, t0, h)
+        pairing = (
+            quick.pairing if self.parameters is None else pairing_of(given.system, quick.pairing.integrator)
+        )
+        runner = ReferenceTrajectory(pairing, self.q, self.v, t0, h)
+        info = run_info(pairing, t0, h, steps, every, runner.backend, **given.record)
+        rows, origin = quick.rows(self.columns), Origin(pairing, runner)
+        return as_trajectory(pairing, rows, self.q, self.v, info, np, origin, None, given.values)
+
+
+class Again:
+    """Runs of one length of a flow on one system: the first ones are counted."""
+
+    def __init__(self, how: tuple[float, float, int, int]):
+        self.how, self.asked = how, 0
+        self.quick: QuickFlow | None = None
+
+    def quickly(self, q0: Any, v0: Any) -> Trajectory | None:
+        """The run from there by machine code alone, or None where there is a doubt."""
+        quick = self.quick
+        if quick is None or not (_plain(q0, quick.n) and _plain(v0, quick.n)) or not is_eager():
+            return None
+        if (box := quick.looked_at(q0)) is None or (columns := quick.run(q0, v0, None, box)) is None:
+            return None
+        quick.system.refuse_changed()
+        return Unread(Flown(quick, columns, q0.copy(), v0.copy()))
+
+    def made(self, pairing: Pairing, began: float) -> None:
+        """A run has been made with all care, which began then."""
+        self.asked += 1
+        if self.asked > OFTEN and self.quick is None and brief(self.how[2], began):
+            self.quick = QuickFlow(pairing, *self.how)
+
+
+def _plain(x: Any, n: int) -> bool:
+    return type(x) is np.ndarray and x.dtype == np.float64 and x.shape == (n,)
+
+
+def flow_again(
+    system: System, integrator: Integrator, t0: Any, h: Any, steps: Any, every: Any
+) -> Again | None:
+    """What is known of such runs, kept with the system; None where the method is no flow."""
+    kinds = type(t0) is type(h) is float and type(steps) is type(every) is int
+    if not (isinstance(integrator, Integrator) and integrator.host_driven and kinds):
+        return None
+    lengths = system.remembered.setdefault(("flows", integrator), {})
+    how = (t0, h, steps, every)
+    if how not in lengths:
+        while len(lengths) >= SEVERAL:
+            lengths.pop(next(iter(lengths)), None)
+        lengths[how] = Again(how)
+    return lengths.get(how)

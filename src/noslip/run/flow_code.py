@@ -1,0 +1,208 @@
+"""The motion of one kind of system as code: the flow, and what is shown of the states that it leads to.
+
+A flow begins somewhere, with angles wrapped. A state that it has led to is off its constraints and its energy
+by the errors of the flow: what is shown of it is put back on both, as is the state from which it begins anew.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from noslip.engine.kept import Large, kept
+from noslip.numerics.linear import independence
+from noslip.numerics.pytrees import anatomy, pytree
+from noslip.run import step as steps
+from noslip.run.along import BLOWN_UP, conserves_energy
+from noslip.run.flows import Flow, flow_of
+from noslip.run.of_states import OfStates
+from noslip.run.programs import Shapes
+from noslip.run.sure import SMALL, SURELY
+from noslip.system import System
+from noslip.system.conditions import ADMISSIBLE
+from noslip.system.positions import placement, put_back
+
+OFF = 1e-3  # of the size of the energy: what is farther off is no error of the flow, and stays to be seen
+GIVEN, LED, AGAIN = 0.0, 1.0, -1.0  # see `FlowCode.begin`
+SLOW = 1e-2  # of it in motion: with less, a velocity is not asked to make up for the energy
+
+
+@pytree
+class Begun:
+    """Where the flow has begun."""
+
+    turns: Array  # taken off the angles before
+    energy: Array
+    energy_scale: Array
+    t: Array
+
+
+Fixed = tuple[System, Begun, Array, Array]  # and the box outside which there is a doubt: its two corners
+
+
+@pytree
+class Shown:
+    """What a saved time shows but for its number, and whether it may be more than that: 1 or 0."""
+
+    q: Array
+    turns: Array
+    v: Array
+    multipliers: Array
+    energy: Array
+    energy_scale: Array
+    constraint: Array
+    holonomic: Array
+    first_integrals: dict[str, Array]
+    doubt: Array
+
+
+class FlowCode(Large):
+    """See `flow_code_of`. Fixed in a call is a row of numbers: the system's leaves, a `Begun`, a box."""
+
+    def __init__(self, system: System, flow: Flow):
+        n, scalar = system.n, cast(Any, jax.ShapeDtypeStruct((), float))
+        x: Any = jax.ShapeDtypeStruct((n,), float)
+        self.flow, self.n, self._fixed = flow, n, (system, Begun(x, scalar, scalar, scalar), x, x)
+        self.shown = OfStates(_shown, self._fixed, ((2 * n,), ()), many=True)
+        self.standing = OfStates(_standing, self._fixed, ((2 * n,), (2,)), many=False)
+        self.leaves = self.shown.fixed.slots - 3 * n - 3
+        self.free: list[Any] = []  # memory that a run left behind
+
+    @functools.cached_property
+    def start(self) -> OfStates:
+        """Of an initial state and its time, whether it may not be good: 1 or 0. By itself, so that the start
+        is computed as in every other run."""
+        return OfStates(_doubtful, self._fixed, ((2 * self.n,), (2,)), many=False)
+
+    def nodes(self) -> int:
+        return self.shown.nodes + self.standing.nodes
+
+    def fixed(self, system: System) -> np.ndarray:
+        """The row of numbers for a system, which has yet to begin."""
+        row = np.zeros(self.shown.fixed.slots)
+        row[: self.leaves] = numbers_of(system)
+        row[-2 * self.n : -self.n], row[-self.n :] = -np.inf, np.inf
+        return row
+
+    def begin(self, fixed: np.ndarray, state: np.ndarray, t: float, how: float) -> np.ndarray:
+        """The state from which the flow begins at t, with angles wrapped: `GIVEN` by somebody, one that the
+        flow has led to (`LED`), which is put back, or from which it has begun before (`AGAIN`), as it is.
+        That it has begun there is written into `fixed`."""
+        found = self.standing(fixed, state[None], np.array([[t, how]]))[:, 0]
+        fixed[self.leaves : -2 * self.n] = found[2 * self.n :]
+        return found[: 2 * self.n]
+
+
+def flow_code_of(system: System, tolerance: float) -> FlowCode:
+    """The motion of systems with this structure, with this relative error of a step."""
+    return _motion(*anatomy(system)[1:], flow_of(system, tolerance))
+
+
+@kept
+def _motion(structure: jax.tree_util.PyTreeDef, shapes: Shapes, flow: Flow) -> FlowCode:
+    leaves = [jax.ShapeDtypeStruct(shape, float) for shape in shapes]
+    return FlowCode(jax.tree.unflatten(structure, leaves), flow)
+
+
+def numbers_of(system: System) -> np.ndarray:
+    """The parameters in a row."""
+    return np.concatenate([np.empty(0), *(np.ravel(leaf) for leaf in jax.tree.leaves(system))])
+
+
+def _standing(fixed: Fixed, state: Array, when: Array) -> tuple[Array, Begun]:
+    system, begun, *_ = fixed
+    (t, how), here = when, system.at(when[0])
+    (q, turns), v = _wrapped(system, state[: system.n], begun.turns), state[system.n :]
+    given, led = system.shown(q, v), _put_back(system, begun, q, v, t)
+    q, v = (
+        jnp.where(how == LED, a, jnp.where(how == GIVEN, b, c))
+        for a, b, c in zip(led, given, (q, v), strict=True)
+    )
+    return jnp.concatenate([q, v]), Begun(turns, here.energy(q, v), here.energy_scale(q, v), t)
+
+
+def _shown(fixed: Fixed, state: Array, t: Array) -> Shown:
+    """What is shown of a state, with angles wrapped: if the flow has led there, put back. Nonlinear
+    constraints take twenty steps back, which only the beginning of a flow is worth."""
+    system, begun, low, high = fixed
+    (q, turns), v = _wrapped(system, state[: system.n], begun.turns), state[system.n :]
+    if system.kind != "nonlinear" or system.k or system.rotations:
+        there = _put_back(system, begun, q, v, t)
+        q, v = (jnp.where(t != begun.t, new, old) for new, old in zip(there, (q, v), strict=True))
+    lam = system.multipliers(q, v, t)
+    energy, _, *rest = values = steps.energies(system.at(t), q, v)
+    doubt = _not_finite(q, v, lam, energy, rest) | jnp.any((q < low) | (q > high))
+    if conserves_energy(system):
+        doubt = doubt | (jnp.abs(energy - begun.energy) > BLOWN_UP * begun.energy_scale)
+    return Shown(q, turns, v, lam, *values, (doubt | _parallel(system, q, v, t)) * 1.0)
+
+
+def _put_back(system: System, begun: Begun, q: Array, v: Array, t: Array) -> tuple[Array, Array]:
+    """The state nearby with g = 0, phi = 0, quaternions of length 1 and the energy that it began with."""
+    q = put_back(system.at(t), q)
+    q, v = system.shown(q, system.project_velocity(q, v, t))
+    return q, v * (1.0 + _missing(system, begun, q, v)) if conserves_energy(system) else v
+
+
+def _missing(system: System, begun: Begun, q: Array, v: Array) -> Array:
+    """By what part a velocity must grow to make up for the energy that is missing, (E0 - E) / (v M v); not
+    where little of the energy is in motion, since the error is not in the velocity there."""
+    missing, twice = begun.energy - system.energy(q, v), v @ (system.mass_matrix(q) @ v)
+    size = twice**2 + (SLOW * begun.energy_scale) ** 2
+    small = (jnp.abs(missing) <= OFF * begun.energy_scale) & (size > 0)
+    return jnp.where(small, missing * twice / jnp.where(small, size, 1.0), 0.0)
+
+
+def _wrapped(system: System, q: Array, turns: Array) -> tuple[Array, Array]:
+    """Declared angles in [-pi, pi], and the turns taken off in all."""
+    whole = jnp.where(system.angle_mask, jnp.round(q / steps.TURN), 0.0)
+    return q - whole * steps.TURN - whole * steps.TURN_LOW, turns + whole
+
+
+# ---- doubts -----------------------------------------------------------------------------------------------
+
+
+def _doubtful(fixed: Fixed, state: Array, when: Array) -> Array:
+    """Whether a start may be other than finite, regular (of few coordinates) and on its constraints."""
+    t, here = when[0], fixed[0].at(when[0])
+    q, v, p = state[: here.n], state[here.n :], here.parameters
+    mu, phi, values = here.mu(q, v), here.phi(q, v), steps.energies(here, q, v)
+    doubt = _not_finite(q, v, mu, *values) | _parallel(here, q, v, t)
+    doubt = doubt | ~jnp.all(jnp.abs(phi) <= ADMISSIBLE * here.constraint_size(q, v))
+    if here.k:
+        g, allowed = placement(None, here, q)
+        doubt = doubt | ~jnp.all(jnp.abs(g) <= allowed)
+    if here.n <= SMALL:
+        frames = [] if here.frame is None else [jnp.asarray(here.frame(q, p), float)]
+        for matrix in (here.mass_matrix(q), mu @ mu.T, *(X.T @ X for X in frames)):
+            doubt = doubt | ~(_regularity(matrix) > SURELY)
+    return doubt * 1.0
+
+
+def _regularity(matrix: Array) -> Array:
+    """det / trace^n of a symmetric matrix, at most the ratio of its least to its largest eigenvalue; 0 where
+    it is not positive definite."""
+    n, ratio = len(matrix), jnp.ones(())
+    trace, rows = jnp.trace(matrix), matrix
+    for k in range(n):
+        pivot = rows[k, k]
+        ratio = jnp.where(pivot > 0, ratio * pivot / trace, 0.0)
+        rows = rows - jnp.outer(rows[:, k], rows[k]) / pivot
+    return ratio
+
+
+def _not_finite(*values: Any) -> Array:
+    """Told by their sum: one that is not finite may be of numbers that are."""
+    return ~jnp.isfinite(sum(jnp.sum(x) for x in jax.tree.leaves(values)))
+
+
+def _parallel(system: System, q: Array, v: Array, t: Array) -> Array:
+    """Whether the one-forms may be nearly parallel."""
+    if system.rows < 2 or system.orthogonal:
+        return jnp.zeros((), bool)
+    return ~(independence(system.mu(q, v, t)) > 0)

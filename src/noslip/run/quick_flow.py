@@ -1,0 +1,169 @@
+"""A run of the reference flow that has been made before, as calls of machine code alone."""
+
+from __future__ import annotations
+
+import itertools
+import time
+import weakref
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from noslip.errors import unknown_name
+from noslip.run.flow_code import GIVEN, LED, FlowCode, flow_code_of, numbers_of
+from noslip.run.flows import Taylor
+from noslip.run.one_reference import ReferenceTrajectory, marks_of, rows_of
+from noslip.run.pairing import Pairing
+from noslip.run.step import TURN, Row
+from noslip.run.sure import SMALL
+from noslip.system.conditions import region_of
+from noslip.system.time import visible
+
+AT_ONCE = 0.05  # seconds: nobody wants to interrupt what takes no longer
+MOST = 2**14  # steps of such a run
+
+
+def brief(steps: int, began: float) -> bool:
+    """Whether a run of so many steps that began then, and has ended now, may be made without a watch."""
+    return 0 < steps <= MOST and time.monotonic() - began < AT_ONCE
+
+
+class _Block(NamedTuple):
+    """A part of a run without a restart: the times at which the flow is asked; how many rows it has, where
+    they begin among all, where their times lie, and the first of the states that they show."""
+
+    times: np.ndarray
+    rows: int
+    first: int
+    shown: int
+    begins: int
+
+
+class _Memory:
+    """Where a run takes place, with views and addresses made once: what is fixed, a state with its time and
+    how the flow gets there, where it begins, and the doubt about that."""
+
+    def __init__(self, motion: FlowCode, flow: Taylor):
+        n, fixed = motion.n, motion.leaves + 3 * motion.n + 3
+        self.numbers = np.zeros(fixed + 5 * n + 6)
+        ends = [0, fixed, fixed + 2 * n, fixed + 2 * n + 2, fixed + 5 * n + 5]
+        self.fixed, self.state, self.when, begun = (self.numbers[a:b] for a, b in itertools.pairwise(ends))
+        places = [address(self.numbers) + 8 * x for x in ends]
+        self.at_fixed, self.at_state, self.at_when, self.at_begun, self.at_doubt = places
+        self.leaves, self.begun = self.fixed[: motion.leaves], self.fixed[motion.leaves : -2 * n]
+        self.box = self.fixed[-2 * n :]
+        self.turns, self.q, self.v = self.begun[:n], self.state[:n], self.state[n:]
+        self.start, self.started = begun[: 2 * n], begun[2 * n :]
+        self.solver, self.y, self.pars = flow.another()
+        self.own = self.fixed[: len(self.pars)]
+
+
+class QuickFlow:
+    """A run of known length: `run` from any state, with any parameters."""
+
+    def __init__(self, pairing: Pairing, t0: float, h: float, steps: int, every: int):
+        system = pairing.system
+        self.pairing, self.system, self.how = pairing, system, (t0, h, steps, every)
+        self.n, self.t0, self.region = system.n, t0, region_of(system)
+        self.careful = system.n > SMALL or system.clocked
+        self.numbers = numbers_of(system)
+        self.marks = marks_of(0, steps, every)
+        self.count = len(self.marks)
+        self.t, first = t0 + self.marks * h, 0
+        self.blocks = list[_Block]()
+        for begin in range(0, steps, ReferenceTrajectory.grain):
+            end = min(begin + ReferenceTrajectory.grain, steps)
+            marks = marks_of(begin, end, every)
+            unseen = end % every != 0 and end < steps  # no row is due where the block ends
+            rows = len(marks) - (begin > 0) - unseen
+            self.blocks.append(
+                _Block(t0 + marks * h, rows, first, address(self.t) + 8 * first, int(begin > 0))
+            )
+            first += rows
+        self._motion: weakref.ref[FlowCode] | None = None
+        self._looked: tuple[list[float] | None, np.ndarray] = (None, np.empty(0))
+        self.everywhere = np.repeat([-np.inf, np.inf], self.n)
+
+    def motion(self) -> FlowCode:
+        """Not held: systems are kept for long, and would keep the machine code."""
+        found = None if self._motion is None else self._motion()
+        if found is None:
+            found = flow_code_of(self.system, self.pairing.integrator.flow_tolerance)
+            self._motion = weakref.ref(found)
+        return found
+
+    def run(
+        self, q: np.ndarray, v: np.ndarray, numbers: np.ndarray | None = None, box: np.ndarray | None = None
+    ) -> np.ndarray | None:
+        """The columns of all rows, or None where there is a doubt: that there is outside a `box`, by its
+        corners. `numbers` are those of other parameters."""
+        motion = self.motion()
+        flow = motion.flow
+        if not (isinstance(flow, Taylor) and motion.shown.native):
+            return None
+        memory = motion.free.pop() if motion.free else _Memory(motion, flow)  # a thread has its own
+        memory.leaves[:] = self.numbers if numbers is None else numbers
+        memory.box[:] = self.everywhere if box is None else box
+        memory.q[:], memory.v[:], memory.turns[:], memory.when[:] = q, v, 0.0, (self.t0, GIVEN)
+        where = memory.at_fixed, memory.at_doubt, 1, 1, memory.at_state, memory.at_when
+        motion.start.code.call(*where)
+        columns = None if memory.numbers[-1] else self._flown(motion, flow, memory)
+        motion.free.append(memory)
+        return columns
+
+    def _flown(self, motion: FlowCode, flow: Taylor, memory: _Memory) -> np.ndarray | None:
+        shown, solver = motion.shown, memory.solver
+        stride = self.count + shown.width - 1
+        out = np.empty((shown.out.slots, stride))
+        at, more = address(out), len(self.blocks)
+        memory.pars[:] = memory.own
+        for times, rows, first, when, begins in self.blocks:
+            motion.standing.code.call(memory.at_fixed, memory.at_begun, 1, 1, memory.at_state, memory.at_when)
+            memory.begun[:], memory.y[:], solver.time = memory.started, memory.start, times[0]
+            outcome, *_, grid = solver.propagate_grid(times)
+            if outcome != flow.reached:
+                return None
+            states = address(grid) + 16 * begins * self.n
+            shown.code.call(memory.at_fixed, at + 8 * first, rows, stride, states, when)
+            if more := more - 1:
+                memory.state[:], memory.when[:] = grid[-1], (times[-1], LED)
+        return None if np.add.reduce(out[-1, : self.count]) else out[:, : self.count]
+
+    def looked_at(self, q: np.ndarray) -> np.ndarray | None:
+        """The box in which the conditions of the system have been looked at; None where q is not in it, or
+        where to know that is not enough."""
+        region = self.region
+        if self.careful or not region.holds(q.tolist()):
+            return None
+        if self._looked[0] is not region.low:
+            self._looked = region.low, np.array([*region.low, *region.high])
+        return self._looked[1]
+
+    def with_parameters(self, parameters: Mapping[str, Any]) -> np.ndarray:
+        """The numbers of the system with other parameters."""
+        for name in parameters:
+            if name not in (known := visible(self.system.parameters)):
+                raise ValueError(unknown_name("parameter", name, known))
+        return numbers_of(self.system.with_parameters(parameters))
+
+    # ---- what is read of the columns after a run -----------------------------------------------------------
+
+    def array(self, columns: np.ndarray, name: str) -> np.ndarray:
+        """t, q, v or energy of the rows, with the bits that it has in the whole trajectory."""
+        n = self.n
+        if name == "t":
+            return self.t.copy()
+        if name == "q":
+            return (columns[:n] + TURN * columns[n : 2 * n]).T
+        places = self.motion().shown.out.first_slots
+        return columns[places.energy] if name == "energy" else columns[places.v : places.v + n].T
+
+    def rows(self, columns: np.ndarray) -> Row:
+        return rows_of(self.motion(), columns, self.marks.copy(), self.t.copy(), 0)
+
+
+def address(array: np.ndarray) -> int:
+    """Where the numbers of an array lie, in a third of the time that its `ctypes` takes."""
+    at: int = array.__array_interface__["data"][0]
+    return at
