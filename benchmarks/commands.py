@@ -68,6 +68,17 @@ def measure_whole_calls(markdown: Markdown = False, json_file: JsonFile = None) 
         report(result, whole_calls.markdown(result), json_file)
 
 
+@app.command("encounters")
+def measure_encounters(markdown: Markdown = False, json_file: JsonFile = None) -> None:
+    """What variable steps save on close encounters at equal error: evaluations and CPU time."""
+    with one_sentence():
+        check_json(json_file)
+        from benchmarks import encounters
+
+        result = encounters.measure(shown(markdown))
+        report(result, encounters.markdown(result), json_file)
+
+
 @app.command("researcher")
 def measure_researcher(markdown: Markdown = False, json_file: JsonFile = None) -> None:
     """One trajectory against the same scheme in NumPy and scipy.optimize."""

@@ -326,9 +326,6 @@ def test_what_cannot_be_had_with_inputs_is_refused_in_one_sentence():
     for length in ({"steps": STEPS}, {"t_end": 0.3}):
         with pytest.raises(ValueError, match="not arrays, where a method makes its own time"):
             simulate(*own, step_size=H, inputs=TORQUES, **length)
-    run = simulate(*START, step_size=H, steps=STEPS, inputs=TORQUES)
-    with pytest.raises(ValueError, match="has no states between its rows; give it `save_at`"):
-        run.at([0.1])
     functions = {"left": lambda t: jnp.sin(t), "right": lambda t: 0.1 * t}
     until = simulate(*own, step_size=H, inputs=functions, t_end=0.3)
     assert until.t[-2] < 0.3 <= until.t[-1]

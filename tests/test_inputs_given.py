@@ -10,7 +10,7 @@ from sympy.physics.mechanics import dynamicsymbols
 import driven
 import noslip
 from driven import TORQUES, given, slow, steered
-from noslip import System, analysis, ensemble, simulate, symbolic
+from noslip import System, ensemble, simulate, symbolic
 from noslip.integrators import (
     HamiltonizedDEL,
     RungeKutta4,
@@ -118,12 +118,6 @@ def test_sympy_systems_may_have_inputs():
     options = {"step_size": 0.1, "steps": 2, "inputs": {"push": [2.0, -2.0]}}
     run = simulate(made, RungeKutta4(), [0.0, 0.0, 0.0], [0.0, 0.0, 0.0], **options)
     np.testing.assert_allclose(run.v[:, 0], [0.0, 0.1, 0.0], atol=1e-14)
-
-
-def test_what_inputs_have_changed_is_not_judged():
-    run = attempt(inputs={"left": 1.5})
-    with pytest.raises(ValueError, match=r"the energy of a run can be judged without inputs only"):
-        analysis.energy_balance(driven.ROBOT, run)
 
 
 # ---- files and errors -------------------------------------------------------------------------------------

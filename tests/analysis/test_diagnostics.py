@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose
 from noslip import System, simulate
 from noslip import analysis as diagnostics
 from noslip.integrators.discrete_lagrange_dalembert import DiscreteLagrangeDAlembert
+from noslip.integrators.lobatto_spark import LobattoSpark
 from noslip.integrators.reference_flow import ReferenceFlow
 from noslip.integrators.runge_kutta4 import RungeKutta4
 from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic
@@ -27,7 +28,7 @@ def test_drift_of_a_line_with_noise():
         diagnostics.drift(t[:2], t[:2])
 
 
-def test_energy_balance_with_damping_and_drift():
+def damped():
     system = System(
         lambda q, v, p: 0.5 * jnp.dot(v, v) - q[0] ** 2,
         one_forms=lambda q, p: jnp.array([[-q[1], 0.0, 1.0]]),
@@ -36,7 +37,21 @@ def test_energy_balance_with_damping_and_drift():
         coordinates=("x", "y", "z"),
     )
     q0 = jnp.array([0.2, 0.5, -0.1])
-    v0 = system.project_velocity(q0, [0.8, 0.6, 0.4])
+    return system, q0, system.project_velocity(q0, [0.8, 0.6, 0.4])
+
+
+def test_the_work_is_integrated_with_order_6_which_no_order_of_a_method_hides_behind():
+    """Simpson's rule along the rows hid those of order 4: of the exact motion of a pushed ellipsoid it missed
+    3.6e-5, with order 3.3, where it should miss nothing."""
+    system, q0, v0 = damped()
+    for method, order in ((ReferenceFlow(), 6), (LobattoSpark(3), 4)):
+        runs = [simulate(system, method, q0, v0, step_size=2 / n, steps=n) for n in (8, 16)]
+        coarse, fine = (np.max(np.abs(diagnostics.energy_balance(system, run))) for run in runs)
+        assert abs(np.log2(coarse / fine) - order) < 0.3
+
+
+def test_energy_balance_with_damping_and_drift():
+    system, q0, v0 = damped()
     run = simulate(system, ReferenceFlow(), q0, v0, step_size=0.01, steps=1000)
     assert np.ptp(run.energy) > 0.1
     assert np.max(np.abs(diagnostics.energy_balance(system, run))) < 1e-8

@@ -20,6 +20,7 @@ INSTALLED = {"engine", "energy", "programs", "ensembles", "bodies", "variance"}
 OF_CHECKOUT = {
     "calls",
     "whole-calls",
+    "encounters",
     "engine",
     "peers",
     "researcher",

@@ -175,14 +175,19 @@ BALANCED = [DiscreteGradient(), SemiImplicitDLA(), VelocityNonholonomic(), Geome
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", [*BALANCED, GeneratingFunction(projected=True)], ids=str)
+@pytest.mark.parametrize(
+    "method",
+    [*BALANCED, GeneratingFunction(projected=True), LobattoSpark(3), EnergyCollocation(2)],
+    ids=str,
+)
 def test_the_energy_of_a_pushed_ellipsoid_changes_by_the_work_of_the_force(method):
     system, q0, v0 = holonomic.ellipsoid()
-    runs = [simulate(system, method, q0, v0, step_size=2 / n, steps=n) for n in (40, 80)]
+    steps = (40, 80) if method.order == 2 else (10, 20)
+    runs = [simulate(system, method, q0, v0, step_size=2 / n, steps=n) for n in steps]
     coarse, fine = (np.max(np.abs(energy_balance(system, run))) for run in runs)
     assert abs(runs[0].energy[-1] - runs[0].energy[0]) > 0.05
     assert fine < 1e-4
-    assert abs(np.log2(coarse / fine) - method.order) < 0.3
+    assert abs(np.log2(coarse / fine) - method.order) < (0.3 if method.order == 2 else 0.1)
 
 
 def test_methods_without_the_promise_refuse_in_one_sentence():

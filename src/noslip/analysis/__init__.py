@@ -8,6 +8,7 @@ from noslip.analysis.conservation import (
     energy_balance,
     energy_drift,
     energy_error,
+    energy_of_switches,
     first_integral_errors,
     holonomic_error,
 )
@@ -47,6 +48,7 @@ __all__ = [
     "energy_balance",
     "energy_drift",
     "energy_error",
+    "energy_of_switches",
     "first_integral_errors",
     "holonomic_error",
     "jacobi_defect",

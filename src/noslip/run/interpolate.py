@@ -46,22 +46,27 @@ def between(system: System, t: Array, q: Array, v: Array, times: Array) -> tuple
     right = jnp.minimum(left + 1, len(t) - 1)
 
     def one(i: Array, j: Array, time: Array) -> tuple[Array, Array, Array]:
-        H = t[j] - t[i]
-        apart = H > 0
-        H = jnp.where(apart, H, 1.0)  # a single row
-        s = jnp.where(apart, (time - t[i]) / H, 0.0)
-        q0, v0 = q[i], v[i]
-        q1, v1 = system.alike(q[j], v[j], q0)
-        a0 = system.acceleration(q0, v0, inside(t[i], H, 0))
-        a1 = system.acceleration(q1, v1, inside(t[i], H, 1))
-        d = q1 - q0 - H * v0 - H**2 / 2 * a0
-        e, f = H * (v1 - v0 - H * a0), H**2 * (a1 - a0)
-        c3, c4, c5 = 10 * d - 4 * e + f / 2, 7 * e - 15 * d - f, 6 * d - 3 * e + f / 2
-        x = q0 + s * (H * v0 + s * (H**2 / 2 * a0 + s * (c3 + s * (c4 + s * c5))))
-        slope = v0 + s * (H * a0 + s * (3 * c3 + s * (4 * c4 + s * 5 * c5)) / H)
-        x = put_back(system.at(time), x)
-        w = system.project_velocity(x, slope, time)
-        x, w = system.shown(x, w)
-        return x, w, system.multipliers(x, w, time)
+        return within(system, t[i], t[j] - t[i], q[i], v[i], q[j], v[j], time)
 
     return jax.vmap(one)(left, right, times)
+
+
+def within(
+    system: System, start: Array, H: Array, q0: Array, v0: Array, q1: Array, v1: Array, time: Array
+) -> tuple[Array, Array, Array]:
+    """q, v and multipliers at `time`, between (q0, v0) at `start` and (q1, v1) at a time H after it."""
+    apart = H > 0
+    H = jnp.where(apart, H, 1.0)  # a single row
+    s = jnp.where(apart, (time - start) / H, 0.0)
+    q1, v1 = system.alike(q1, v1, q0)
+    a0 = system.acceleration(q0, v0, inside(start, H, 0))
+    a1 = system.acceleration(q1, v1, inside(start, H, 1))
+    d = q1 - q0 - H * v0 - H**2 / 2 * a0
+    e, f = H * (v1 - v0 - H * a0), H**2 * (a1 - a0)
+    c3, c4, c5 = 10 * d - 4 * e + f / 2, 7 * e - 15 * d - f, 6 * d - 3 * e + f / 2
+    x = q0 + s * (H * v0 + s * (H**2 / 2 * a0 + s * (c3 + s * (c4 + s * c5))))
+    slope = v0 + s * (H * a0 + s * (3 * c3 + s * (4 * c4 + s * 5 * c5)) / H)
+    x = put_back(system.at(time), x)
+    w = system.project_velocity(x, slope, time)
+    x, w = system.shown(x, w)
+    return x, w, system.multipliers(x, w, time)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import jax
@@ -11,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from noslip.run.events import Events
+from noslip.run.pieces import Driving
 from noslip.run.runner import Happened
 from noslip.system import System
 
@@ -89,7 +89,7 @@ def first_of_each(events: Events, which: Any, t: Any, q: Any, v: Any) -> dict[st
 
 
 def with_knots(
-    system: System, events: Events, occurrences: Any, t: Any, q: Any, v: Any
+    system: System, events: Events, occurrences: Any, t: Any, q: Any, v: Any, driving: Driving | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The rows of a run with two more at every reset: before it and after it."""
     times, before, rows = [np.asarray(t)], [np.zeros(len(t))], [[np.asarray(q)], [np.asarray(v)]]
@@ -98,7 +98,10 @@ def with_knots(
         if event.reset is None or not len(there):
             continue
         states = (jnp.asarray(x) for x in (there.q, there.v, there.t))
-        new = jax.vmap(partial(after_reset, event.reset, system))(*states)
+        drive = None if driving is None else driving.at(there.t)
+        new = jax.vmap(lambda drive, *x, e=event: after_reset(e.reset, system.driven(drive), *x))(
+            drive, *states
+        )
         for part, values in zip(rows, zip((there.q, there.v), new, strict=True), strict=True):
             part += [np.asarray(x) for x in values]
         times += [there.t, there.t]
