@@ -190,6 +190,11 @@ WORKS: Mapping[str, Work] = {
         "Integrability of nonholonomically coupled oscillators",
         _DCDS, "34 (3), 1121-1130", 2014, "10.3934/dcds.2014.34.1121",
     ),
+    "Modin, Verdier 2020": Work(
+        ("Modin, Klas", "Verdier, Olivier"),
+        "What makes nonholonomic integrators work?",
+        "Numerische Mathematik", "145 (2), 405-435", 2020, "10.1007/s00211-020-01126-y",
+    ),
     "Moeller 1965": Work(
         ("Møller, Ole",),
         "Quasi double-precision in floating point addition",
