@@ -71,6 +71,11 @@ WORKS: Mapping[str, Work] = {
         "On discrete geometry of non-holonomic spaces",
         "BSG Proceedings", "22, 69-74", 2015,
     ),
+    "Basu-Mandal, Chatterjee, Papadopoulos 2007": Work(
+        ("Basu-Mandal, Pradipta", "Chatterjee, Anindya", "Papadopoulos, Jim M."),
+        "Hands-free circular motions of a benchmark bicycle",
+        "Proceedings of the Royal Society A", "463 (2084), 1983-2003", 2007, "10.1098/rspa.2007.1849",
+    ),
     "Biscani, Izzo 2021": Work(
         ("Biscani, Francesco", "Izzo, Dario"),
         "Revisiting high-order Taylor methods for astrodynamics and celestial mechanics",
