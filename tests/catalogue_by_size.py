@@ -25,6 +25,7 @@ LARGE = {
     "unicycle",
     "varying_turntable_ball",
     "veselova_quaternion",
+    "whipple_bicycle",
 }
 SAMPLE = {"bead_on_a_curve", "roller_racer"}
 """Holonomic; with an input. A step with a quaternion takes XLA minutes to compile."""

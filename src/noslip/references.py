@@ -71,6 +71,11 @@ WORKS: Mapping[str, Work] = {
         "On discrete geometry of non-holonomic spaces",
         "BSG Proceedings", "22, 69-74", 2015,
     ),
+    "Basu-Mandal, Chatterjee, Papadopoulos 2007": Work(
+        ("Basu-Mandal, Pradipta", "Chatterjee, Anindya", "Papadopoulos, Jim M."),
+        "Hands-free circular motions of a benchmark bicycle",
+        "Proceedings of the Royal Society A", "463 (2084), 1983-2003", 2007, "10.1098/rspa.2007.1849",
+    ),
     "Biscani, Izzo 2021": Work(
         ("Biscani, Francesco", "Izzo, Dario"),
         "Revisiting high-order Taylor methods for astrodynamics and celestial mechanics",
@@ -189,6 +194,11 @@ WORKS: Mapping[str, Work] = {
         ("Modin, Klas", "Verdier, Olivier"),
         "Integrability of nonholonomically coupled oscillators",
         _DCDS, "34 (3), 1121-1130", 2014, "10.3934/dcds.2014.34.1121",
+    ),
+    "Modin, Verdier 2020": Work(
+        ("Modin, Klas", "Verdier, Olivier"),
+        "What makes nonholonomic integrators work?",
+        "Numerische Mathematik", "145 (2), 405-435", 2020, "10.1007/s00211-020-01126-y",
     ),
     "Moeller 1965": Work(
         ("Møller, Ole",),

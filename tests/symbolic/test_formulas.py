@@ -26,7 +26,7 @@ def test_the_formulas_of_every_system_have_the_values_of_its_functions(name):
     q, v = (np.asarray(x) for x in systems.find(name).typical_state())
     v = v + 0.1  # off the constraint, where phi is not zero
     found = formulas(system)
-    if system.rotations:  # written for unit quaternions, and too long once they are homogeneous
+    if system.rotations or name == "whipple_bicycle":  # too long: unit quaternions, or four bodies
         assert found is None
         return
     assert found is not None

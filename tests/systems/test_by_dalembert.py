@@ -5,6 +5,7 @@ import pytest
 from dalembert import Body, quaternion_turn, unbalanced, x_turn, y_turn, z_turn
 
 from noslip import systems
+from noslip.systems import whipple_bicycle
 from noslip.testing.systems import perturbed
 
 UP = np.array([0.0, 0.0, 1.0])
@@ -230,6 +231,53 @@ def unicycle(p):
     return [wheel, rider], slip, None, lambda q, dq, t: p["torque"] * (dq[4] - dq[5])
 
 
+def bicycle(p):
+    """With z up, while the catalogue's points down: x and the angles about it are alike."""
+    lengths = whipple_bicycle.LENGTHS
+    hub, w, steering = lengths["rR"], lengths["w"], lengths["tilt"]
+
+    def frame(q):
+        return z_turn(-q[3]) @ x_turn(q[4]) @ y_turn(-q[5])
+
+    def fork(q):
+        return frame(q) @ y_turn(-steering) @ z_turn(-q[6]) @ y_turn(steering)
+
+    def origin(q):
+        return np.array([q[0], -q[1], -q[2]])
+
+    def seen(x, z):  # from the hub, z upwards
+        return np.array([x, 0.0, -z - hub])
+
+    pivot = seen(w + lengths["c"], 0.0)
+
+    def on_fork(x, z):
+        return lambda q: origin(q) + frame(q) @ pivot + fork(q) @ (seen(x, z) - pivot)
+
+    def tensor(of):
+        xx, xz, yy, zz = (p[f"I{of}{x}"] for x in ("xx", "xz", "yy", "zz"))
+        return [[xx, 0.0, -xz], [0.0, yy, 0.0], [-xz, 0.0, zz]]
+
+    def spun(of):
+        return p[f"I{of}xx"], p[f"I{of}yy"], p[f"I{of}xx"]
+
+    rider = Body(
+        p["mB"], lambda q: origin(q) + frame(q) @ seen(lengths["xB"], lengths["zB"]), frame, tensor("B")
+    )
+    bar = Body(p["mH"], on_fork(lengths["xH"], lengths["zH"]), fork, tensor("H"))
+    rear = Body(p["mR"], origin, lambda q: frame(q) @ y_turn(-q[7]), spun("R"))
+    front = Body(p["mF"], on_fork(w, -lengths["rF"]), lambda q: fork(q) @ y_turn(-q[8]), spun("F"))
+
+    def slip(q, dq, t):
+        found = []
+        for wheel, turn, radius in ((rear, frame, hub), (front, fork, lengths["rF"])):
+            axle = turn(q)[:, 1]
+            low = axle * axle[2] - UP
+            found.append(wheel.velocity(q, dq, radius * low / np.sqrt(np.sum(low**2))))
+        return np.concatenate(found)
+
+    return [rider, bar, rear, front], slip
+
+
 def in_the_wall(angle):
     """Directions in the vertical plane x, z."""
     return np.array([np.cos(angle), 0 * angle, np.sin(angle)])
@@ -298,6 +346,7 @@ CASES = {
     "four_bar": linkage,
     "slider_crank": piston,
     "bead_on_a_curve": bead,
+    "whipple_bicycle": bicycle,
 }
 QUICK = ("roller_racer", "segway", "slider_crank", "suslov_quaternion")
 CHANGED = {

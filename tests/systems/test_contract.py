@@ -14,15 +14,17 @@ MODULES = discover()
 every_system = pytest.mark.parametrize("module", MODULES.values(), ids=MODULES)
 # long, and held to equations of their own in test_driven_vehicles.py and test_by_dalembert.py
 LONG = {"car_with_trailers", "differential_drive", "snakeboard"} | LARGE
+LONGEST = {"whipple_bicycle"}  # XLA takes minutes for derivatives of its equations
 SHORT = {"rattleback": 2.0}  # it rattles many times in a second
+
+
+def when(name: str) -> list[pytest.MarkDecorator]:
+    return [pytest.mark.all_pairs] if name in LONGEST else [pytest.mark.slow] if name in LONG else []
 
 
 @pytest.mark.parametrize(
     "module",
-    [
-        pytest.param(x, marks=[pytest.mark.slow] if name in LONG else [], id=name)
-        for name, x in MODULES.items()
-    ],
+    [pytest.param(x, marks=when(name), id=name) for name, x in MODULES.items()],
 )
 def test_physics_of_the_system(module: ModuleType) -> None:
     check_system(module, t_end=SHORT.get(module.__name__.rpartition(".")[2], 20.0))
@@ -58,7 +60,9 @@ def test_discovery_finds_the_whole_catalogue() -> None:
         "appell_hamel",
         "car_with_trailers",
         "chaplygin_sleigh",
+        "contact_oscillator",
         "differential_drive",
+        "driven_knife_edge",
         "fbo_particle",
         "gearbox",
         "knife_edge",
