@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 
@@ -29,17 +30,20 @@ def bits(row):
     return {name: np.asarray(x, float).tobytes() for name, x in row.items()}
 
 
-def simulated(data):
+def runs(data):
     """What the page shows when it opens, by `simulate`."""
     system = data["system"]
     model = open_source(system["name"]).build({})
     how = {"step_size": system["step_size"], "steps": system["steps"]}
     return {
-        method["text"]: row_of(
-            simulate(model, integrators.parse(method["text"]), system["q"], system["v"], **how)
-        )
+        method["text"]: simulate(model, integrators.parse(method["text"]), system["q"], system["v"], **how)
         for method in data["methods"]
     }
+
+
+def simulated(data):
+    """The last rows of those."""
+    return {text: row_of(run) for text, run in runs(data).items()}
 
 
 def run_python(text):
@@ -53,3 +57,24 @@ def run_python(text):
         t, q, v, energy = re.fullmatch(r"(\S+) (\[.*?\]) (\[.*?\]) (\S+)", rest).groups()
         rows[method] = bits({"t": float(t), "q": json.loads(q), "v": json.loads(v), "energy": float(energy)})
     return rows
+
+
+def saved(opened, opening, button):
+    """What is saved when the buttons are pressed."""
+    opened.page.click(f"button:has-text('{opening}')")
+    with opened.page.expect_download(timeout=60_000) as download:
+        opened.page.click(f"dialog button:has-text('{button}')")
+    opened.page.keyboard.press("Escape")
+    return download.value
+
+
+def same_run(run, wanted):
+    """A run that a page has saved is that of `simulate` in every bit of every column, and in its record."""
+    columns = wanted.columns()
+    assert list(run.columns()) == list(columns)
+    for name, (dims, x) in columns.items():
+        found = run.columns()[name]
+        assert found[0] == dims, name
+        assert (found[1].dtype, found[1].shape) == (np.asarray(x).dtype, np.shape(x)), name
+        assert found[1].tobytes() == np.asarray(x).tobytes(), name
+    assert replace(run.info, backend=wanted.backend) == wanted.info

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from browsers import Opened, chromium, needs_chromium
 from firefox import firefox, needs_firefox
-from pages import bits, made, run_python, simulated
+from pages import bits, made, run_python, runs, same_run, saved, simulated
 from typer.testing import CliRunner
 
+from noslip import load
 from noslip.cli import app
 from noslip.systems import open_source
 from noslip.web.page import BUILT, page
@@ -113,8 +114,12 @@ def test_rows_and_pictures_can_be_saved(address, browser):
 def test_pages_of_other_systems_end_in_the_bits_of_simulate(name, texts, browser, tmp_path):
     data = made(name, texts)
     (tmp_path / "page.html").write_text(page(data), encoding="utf-8")
-    opened = Opened(browser, (tmp_path / "page.html").as_uri())
+    opened = Opened(browser, (tmp_path / "page.html").as_uri(), accept_downloads=True)
     assert {method: bits(row) for method, row in opened.rows().items()} == simulated(data)
+    named = {method["text"]: method["name"] for method in data["methods"]}
+    for method, wanted in runs(data).items():
+        saved(opened, "NetCDF", named[method]).save_as(tmp_path / "run.nc")
+        same_run(load(tmp_path / "run.nc"), wanted)
 
 
 def test_the_command_writes_one_file_and_says_what_it_left_out(tmp_path):

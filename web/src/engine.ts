@@ -190,7 +190,7 @@ export class Method {
     rows.set(begun.first);
     rows.set(begun.rows.subarray(0, saved * slots.row), slots.row);
     const looks = system.looks(this.data, choice, rows);
-    return { method: this.data.text, form: this.module.form, width: slots.row, every, rows, looks, failed, ms };
+    return { method: this.data.text, form: this.module.form, width: slots.row, every, h: choice.h, rows, looks, failed, ms };
   }
 
   /** The same run, looked at after every step. */

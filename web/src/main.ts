@@ -2,14 +2,15 @@
 
 import { Controls, type Moved } from "./controls";
 import { button, el, select, showText } from "./dom";
+import type { Played } from "./film";
 import { another, catalogue, Legend } from "./legend";
 import { Panel, inks, type Shown } from "./plots";
 import { frameAt, Portrait } from "./portrait";
-import { last, times } from "./quantities";
+import { answers, type Facts } from "./facts";
+import { times } from "./quantities";
 import { buttons } from "./saves";
 import { fromLink, toLink, toPython, type View } from "./share";
 import { Space } from "./space";
-import { keys } from "./states";
 import type { Asked, Choice, Content, Crossings, Members, MethodData, Run, Told } from "./types";
 
 declare const WORKER: string;
@@ -57,6 +58,7 @@ class Page {
       t: 0, speed: 1, camera: [system.parts.camera.azimuth, system.parts.camera.elevation, 1],
     };
     [this.choice, this.view] = fromLink(location.hash.slice(1), content, choice, view);
+    this.wanted = this.made = this.choice;
     this.legend = new Legend(content, this.choice, () => this.change(null, false));
     this.controls = new Controls(content, this.choice, this.view.cloud, () => this.view.t, (moved, onto) => this.change(moved, onto), () => this.gather());
     this.panels = this.view.panels.map((key, k) => new Panel(content, key, () => {
@@ -94,7 +96,8 @@ class Page {
       }),
       button("Python", "copy as Python", () => showText("The same runs in Python", toPython(this.content, this.choice))),
       ...buttons({
-        content: this.content, shown: () => this.shown, say: (text) => this.say(text),
+        content: this.content, choice: () => this.made, shown: () => this.shown,
+        played: () => this.played(), after: () => this.goto(this.end()),
         pictures: () => [this.canvas, this.portrait.canvas, ...this.panels.flatMap((x) => (x.plot ? [x.plot.ctx.canvas] : []))],
       }),
       button("Reset", "back to the beginning", () => {
@@ -178,6 +181,7 @@ class Page {
   private pending: { moved: Moved; relaxed: boolean } = { moved: null, relaxed: false };
 
   private run(): void {
+    this.wanted = structuredClone(this.choice);
     this.ask({ kind: "run", id: this.asked, choice: this.choice });
     this.link();
   }
@@ -230,7 +234,11 @@ class Page {
     });
   }
 
+  private wanted: Choice; // what was asked for last
+  private made: Choice; // what is shown
+
   private finished(runs: Run[]): void {
+    this.made = this.wanted;
     this.bar.hidden = true;
     this.cloud = null;
     this.shown = runs.flatMap((run) => {
@@ -315,6 +323,16 @@ class Page {
     this.frame();
   }
 
+  private played(): Played {
+    if (this.playing) this.toggle();
+    const show = (part: number): HTMLCanvasElement => {
+      this.view.t = part * this.end();
+      this.frame();
+      return this.canvas;
+    };
+    return { seconds: this.end() / this.view.speed, show };
+  }
+
   private toggle(): void {
     this.playing = !this.playing;
     if (this.playing && this.view.t >= this.end()) this.view.t = 0;
@@ -365,33 +383,12 @@ class Page {
     history.replaceState(null, "", `#${toLink(this.choice, this.view)}`);
   }
 
-  /** The last rows, for the console: numbers as `simulate` gives them. */
-  lastRows(): Record<string, ReturnType<typeof last>> {
-    return Object.fromEntries(this.shown.map(({ method, run }) => [method.text, last(this.content, method, run)]));
-  }
-
-  /** The states in which a method meets the section, by the names of their numbers. */
-  crossings(text: string): Record<string, number>[] {
-    const names = keys(this.content.system);
-    const states = this.found.find((x) => x.method === text)?.states ?? new Float64Array();
-    return Array.from({ length: states.length / names.length }, (_, k) => Object.fromEntries(names.map((name, i) => [name, states[k * names.length + i]])));
-  }
-
-  /** A member of the cloud: where it began, and where it ended. */
-  member(k: number): { q0: number[]; v0: number[]; q: number[]; v: number[] } | null {
-    if (!this.cloud) return null;
-    const { starts, ends } = this.cloud.members;
-    const n = this.content.system.coordinates.length;
-    const width = keys(this.content.system).length;
-    const part = (x: Float64Array, from: number): number[] => Array.from(x.subarray(from, from + n));
-    return { q0: part(starts, 2 * n * k), v0: part(starts, 2 * n * k + n), q: part(ends, width * k + 1), v: part(ends, width * k + 1 + n) };
-  }
-
-  python(): string {
-    return toPython(this.content, this.choice);
+  /** For the console. */
+  facts(): Facts {
+    return { content: this.content, choice: this.choice, shown: this.shown, found: this.found, members: this.cloud?.members ?? null };
   }
 }
 
 const text = document.getElementById("content")?.textContent ?? "{}";
 const page = new Page(JSON.parse(text) as Content);
-Object.assign(window, { noslip: { lastRows: () => page.lastRows(), python: () => page.python(), crossings: (text: string) => page.crossings(text), member: (k: number) => page.member(k) } });
+Object.assign(window, { noslip: answers(() => page.facts()) });

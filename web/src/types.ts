@@ -132,6 +132,7 @@ export interface Run {
   form: "relaxed" | "plain";
   width: number; // slots of a row
   every: number; // steps between rows
+  h: number;
   rows: Float64Array;
   looks: Float64Array; // the numbers of the scene at each row
   failed: number; // the step that could not be solved, or 0
