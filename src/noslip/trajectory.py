@@ -341,8 +341,8 @@ _HOLONOMIC = ("holonomic_multipliers", "holonomic_residual", "holonomic_rate")
 
 
 def load(path: str | Path) -> Trajectory:
-    """Read a run that `Trajectory.save` wrote; it equals the one that was saved. A folder is opened as by
-    `Trajectory.open`."""
+    """Read a run that `Trajectory.save` wrote; it equals the one that was saved. So are runs that a page has
+    saved, in the classic form of NetCDF. A folder is opened as by `Trajectory.open`."""
     path = as_path("path", path)
     if path.is_dir():
         return Trajectory.open(path)
@@ -351,35 +351,49 @@ def load(path: str | Path) -> Trajectory:
     _require_engine()
     if sealed(path) is False:
         raise Damaged(f"'{path}' is damaged: it is not what was written")
-    data = _dataset(path)
+    classic = _begins(path, b"CDF")
+    data = _dataset(path, "scipy" if classic else "h5netcdf")
     if "noslip" not in data.attrs:
         raise ValueError(f"'{path}' was not written by noslip: it has no attribute 'noslip'")
+    values = {str(name): data[name].values for name in data.variables}
+    if classic and "time" in values:
+        values = _of_classic(values)
     needed = {"time", *_ARRAYS, *(f"report_{f.name}" for f in fields(Report))}
-    if missing := needed - set(map(str, data.variables)):
+    if missing := needed - set(values):
         raise ValueError(f"'{path}' is not a whole run: it lacks {', '.join(sorted(missing))}")
     try:
         info = RunInfo.from_attributes(data.attrs)
     except (ValueError, TypeError, KeyError):
         raise Damaged(f"'{path}' is damaged: its attribute 'noslip' cannot be read") from None
-    return Trajectory.of_columns({str(name): data[name].values for name in data.variables}, info)
+    return Trajectory.of_columns(values, info)
 
 
-def _dataset(path: str | Path) -> xarray.Dataset:
+def _of_classic(values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Numbers of this machine, of 8 bytes; a table without columns, which has no place in such a file."""
+    empty = np.empty((len(values["time"]), 0))
+    found = {"multipliers": empty, "constraint_residual": empty}
+    for name, x in values.items():
+        if x.dtype.kind in "fi":
+            found[name] = x.astype(float if x.dtype.kind == "f" else int)
+    return found
+
+
+def _dataset(path: str | Path, engine: str) -> xarray.Dataset:
     import xarray
 
     try:
-        with xarray.open_dataset(path, engine="h5netcdf") as opened:
+        with xarray.open_dataset(path, engine=engine) as opened:
             return opened.load()
     except Exception as error:  # HDF5 and what is built on it have no one kind for damaged files
-        if not _is_hdf5(path):
+        if engine == "h5netcdf" and not _begins(path, b"\x89HDF\r\n\x1a\n"):
             raise ValueError(f"'{path}' is not a NetCDF file") from None
         raise Damaged(f"'{path}' is damaged, or no NetCDF file of a run: {first_line(error)}") from None
 
 
-def _is_hdf5(path: str | Path) -> bool:
-    """Whether the file begins as HDF5 does."""
+def _begins(path: str | Path, word: bytes) -> bool:
+    """Whether the file begins so."""
     with open(path, "rb") as file:
-        return file.read(8) == b"\x89HDF\r\n\x1a\n"
+        return file.read(len(word)) == word
 
 
 def _require_engine() -> None:

@@ -79,6 +79,12 @@ def test_the_page_is_served_under_its_token_with_a_policy(server):
     assert server.server_address[0] == "127.0.0.1"
 
 
+def test_the_first_page_is_made_before_it_is_asked_for_and_only_once(server, monkeypatch):
+    server.explorer.begin()
+    monkeypatch.setattr("noslip.web.server.content", None)
+    assert asked(server, f"/{server.token}/")[0].status == 200
+
+
 @pytest.mark.parametrize(
     "headers",
     [

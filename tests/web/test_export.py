@@ -1,9 +1,6 @@
 """A page from disk: it runs offline with the bits of `simulate`, and what leaves it leads back to them."""
 
-import contextlib
 import hashlib
-import io
-import json
 import re
 from pathlib import Path
 
@@ -11,21 +8,14 @@ import numpy as np
 import pytest
 from browsers import Opened, chromium, needs_chromium
 from firefox import firefox, needs_firefox
+from pages import bits, made, run_python, runs, same_run, saved, simulated
 from typer.testing import CliRunner
 
-from noslip import integrators, simulate
+from noslip import load
 from noslip.cli import app
 from noslip.systems import open_source
-from noslip.web.content import content
 from noslip.web.page import BUILT, page
-from noslip.web.subjects import methods, split, subject
-
-
-def made(name, texts):
-    source = open_source(name)
-    model = source.build({})
-    start = source.start(model, {})
-    return content(subject(source, model, {}, start.q, start.v), methods(texts))
+from noslip.web.subjects import split
 
 
 @pytest.fixture(scope="module")
@@ -44,41 +34,6 @@ def address(sleigh, tmp_path_factory):
 def browser():
     with chromium() as found:
         yield found
-
-
-def row_of(run):
-    last = {"t": run.t[-1], "q": run.q[-1], "v": run.v[-1], "energy": run.energy[-1]}
-    return {name: np.asarray(x, float).tobytes() for name, x in last.items()}
-
-
-def bits(row):
-    return {name: np.asarray(x, float).tobytes() for name, x in row.items()}
-
-
-def simulated(data):
-    """What the page shows when it opens, by `simulate`."""
-    system = data["system"]
-    model = open_source(system["name"]).build({})
-    how = {"step_size": system["step_size"], "steps": system["steps"]}
-    return {
-        method["text"]: row_of(
-            simulate(model, integrators.parse(method["text"]), system["q"], system["v"], **how)
-        )
-        for method in data["methods"]
-    }
-
-
-def run_python(text):
-    """The rows that a copied script prints."""
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
-        exec(text, {})
-    rows = {}
-    for line in out.getvalue().splitlines():
-        method, rest = re.fullmatch(r"(\w+\(.*?\)) ([-\d].*)", line).groups()
-        t, q, v, energy = re.fullmatch(r"(\S+) (\[.*?\]) (\[.*?\]) (\S+)", rest).groups()
-        rows[method] = bits({"t": float(t), "q": json.loads(q), "v": json.loads(v), "energy": float(energy)})
-    return rows
 
 
 @needs_chromium
@@ -159,8 +114,12 @@ def test_rows_and_pictures_can_be_saved(address, browser):
 def test_pages_of_other_systems_end_in_the_bits_of_simulate(name, texts, browser, tmp_path):
     data = made(name, texts)
     (tmp_path / "page.html").write_text(page(data), encoding="utf-8")
-    opened = Opened(browser, (tmp_path / "page.html").as_uri())
+    opened = Opened(browser, (tmp_path / "page.html").as_uri(), accept_downloads=True)
     assert {method: bits(row) for method, row in opened.rows().items()} == simulated(data)
+    named = {method["text"]: method["name"] for method in data["methods"]}
+    for method, wanted in runs(data).items():
+        saved(opened, "NetCDF", named[method]).save_as(tmp_path / "run.nc")
+        same_run(load(tmp_path / "run.nc"), wanted)
 
 
 def test_the_command_writes_one_file_and_says_what_it_left_out(tmp_path):

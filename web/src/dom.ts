@@ -14,14 +14,14 @@ export function el<K extends keyof HTMLElementTagNameMap>(
   return made;
 }
 
-/** A slider with an exact field beside it; `given` is called with every new number. */
+/** A slider with an exact field beside it; `given` is called with every new number. Whole ones are not below `least`. */
 export class Dial {
   readonly element: HTMLElement;
   readonly slider: HTMLInputElement;
   readonly field: HTMLInputElement;
 
-  constructor(name: string, value: number, [low, high]: [number, number], given: (x: number) => void, more: Child[] = [], whole = false) {
-    const step = whole ? 1 : "any";
+  constructor(name: string, value: number, [low, high]: [number, number], given: (x: number) => void, more: Child[] = [], least: number | null = null) {
+    const step = least === null ? "any" : 1;
     this.slider = el("input", { type: "range", min: String(low), max: String(high), step, "aria-label": `${name}, slider` });
     this.field = el("input", { type: "text", inputMode: "decimal", "aria-label": name, className: "exact", spellcheck: false });
     this.show(value);
@@ -32,7 +32,7 @@ export class Dial {
     });
     this.field.addEventListener("change", () => {
       const x = Number(this.field.value);
-      const good = this.field.value.trim() !== "" && Number.isFinite(x) && (!whole || (Number.isInteger(x) && x > 0));
+      const good = this.field.value.trim() !== "" && Number.isFinite(x) && (least === null || (Number.isInteger(x) && x >= least));
       this.field.classList.toggle("bad", !good);
       if (good) given(x);
     });
@@ -65,4 +65,36 @@ export function download(name: string, data: Blob): void {
   const link = el("a", { href: URL.createObjectURL(data), download: name });
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}
+
+/** A text to look at and copy. */
+export function showText(title: string, text: string): void {
+  const area = el("textarea", { readOnly: true, value: text, rows: 14, spellcheck: false });
+  const copy = button("Copy", "copy to the clipboard", () => {
+    area.select();
+    navigator.clipboard?.writeText(area.value).then(() => (copy.textContent = "Copied"), () => document.execCommand("copy"));
+  });
+  openDialog(title, area, copy);
+}
+
+/** A dialog with a button that closes it. */
+export function openDialog(title: string, ...children: Child[]): HTMLDialogElement {
+  const buttons = children.filter((x) => x instanceof HTMLButtonElement);
+  const others = children.filter((x) => !(x instanceof HTMLButtonElement));
+  const dialog = el("dialog", {}, el("h2", {}, title), ...others, el("div", { className: "actions" }, ...buttons, button("Close", "close", () => dialog.close())));
+  dialog.addEventListener("close", () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
+  return dialog;
+}
+
+/** A line through points, without those that lie on the pixel of the one before. */
+export function trace(context: CanvasRenderingContext2D, count: number, at: (k: number) => [number, number]): void {
+  let [x0, y0] = [NaN, NaN];
+  for (let k = 0; k < count; k++) {
+    const [x, y] = at(k);
+    if (Math.abs(x - x0) + Math.abs(y - y0) < 0.7 && k < count - 1) continue;
+    context.lineTo(x, y);
+    [x0, y0] = [x, y];
+  }
 }

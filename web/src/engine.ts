@@ -1,9 +1,13 @@
 /** Modules of noslip's WebAssembly backend: which form rounds once, and how their functions are called. */
 
-import type { Choice, MethodData, ModuleData, Run, SystemData } from "./types";
+import { driven } from "./curves";
+import { copied, keys } from "./states";
+import { Watch } from "./section";
+import type { Choice, Crossings, MethodData, ModuleData, Run, Section, SystemData } from "./types";
 
 const PAGE = 65536;
 export const MOST_ROWS = 4000; // of a run; longer ones keep every k-th state and the last
+export type Pause = (part: number) => Promise<boolean>; // between pieces of work: whether to go on
 
 async function unpacked(text: string): Promise<Uint8Array<ArrayBuffer>> {
   const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
@@ -61,6 +65,7 @@ export class Module {
 export class System {
   constructor(
     readonly data: SystemData,
+    readonly turn: number,
     private readonly module: Module,
   ) {}
 
@@ -82,18 +87,71 @@ export class System {
     const count = rows.length / slots.row;
     const given = this.data.look;
     const lam = this.data.constraints + this.data.holonomic;
-    const { at, views } = this.module.tables(choice.parameters.length, given.in, given.out);
-    views[0].set(choice.parameters);
-    const made = new Float64Array(count * given.out);
+    const { at, views } = this.module.tables(choice.parameters.length * count, given.in * count, given.out * count);
+    const [fixed, seen, made] = views;
     for (let k = 0; k < count; k++) {
       const here = k * slots.row;
-      views[1].set(rows.subarray(here + row.q[0], here + row.q[0] + n));
-      views[1].set(rows.subarray(here + row.multipliers[0], here + row.multipliers[0] + lam), n);
-      views[1][n + lam] = rows[here + row.t[0]];
-      this.module.call("look", at[0], at[1], at[2], 1n);
-      made.set(views[2], k * given.out);
+      fixed.set(choice.parameters, k * choice.parameters.length);
+      seen.set(rows.subarray(here + row.q[0], here + row.q[0] + n), k * given.in);
+      seen.set(rows.subarray(here + row.multipliers[0], here + row.multipliers[0] + lam), k * given.in + n);
+      seen[k * given.in + n + lam] = rows[here + row.t[0]];
     }
-    return made;
+    this.module.call("look", at[0], at[1], at[2], BigInt(count));
+    return made.slice();
+  }
+}
+
+/** Members of a method on their way, each with slots of its own for its state and its rows. */
+export class Started {
+  private readonly at: number[];
+  private readonly states: BigInt64Array;
+  readonly rows: Float64Array; // [member][capacity][slot]
+  readonly first: Float64Array; // the rows of the start
+
+  constructor(
+    private readonly data: MethodData,
+    private readonly module: Module,
+    system: SystemData,
+    choice: Choice,
+    starts: { q: number[]; v: number[] }[],
+    private readonly capacity: number,
+  ) {
+    const { slots } = data;
+    const given = system.inputs.length ? driven(system, choice) : new Float64Array();
+    const count = starts.length;
+    const both = slots.carry + slots.row;
+    const { at, views } = module.tables(slots.fixed * count, slots.initial * count, both * count, slots.carry * count, slots.row * capacity * count, given.length);
+    const [fixed, initial, made, carry, rows, inputs] = views;
+    inputs.set(given);
+    starts.forEach(({ q, v }, k) => {
+      fixed.set([...choice.parameters, choice.h], k * slots.fixed);
+      initial.set([...q, ...v, 0, ...given.subarray(0, system.inputs.length)], k * slots.initial);
+    });
+    module.call("start", at[0], at[1], at[2], BigInt(count));
+    this.first = new Float64Array(slots.row * count);
+    for (let k = 0; k < count; k++) {
+      carry.set(made.subarray(k * both, k * both + slots.carry), k * slots.carry);
+      this.first.set(made.subarray(k * both + slots.carry, (k + 1) * both), k * slots.row);
+    }
+    this.at = [at[0], at[3], at[4], ...(given.length ? [at[5]] : [])];
+    this.states = new BigInt64Array(module.memory.buffer, at[3], slots.carry * count);
+    this.rows = rows;
+  }
+
+  /** Steps of some members, with rows from the `saved`-th place on. */
+  to(first: number, stop: number, last: number, every: number, saved = 0, from = 0, members = 1): void {
+    const { slots } = this.data;
+    const [fixed, carry, rows, ...inputs] = this.at;
+    const places = [fixed + 8 * from * slots.fixed, carry + 8 * from * slots.carry, rows + 8 * slots.row * (from * this.capacity + saved)];
+    const numbers = [members, first, stop, last, every, this.capacity].map(BigInt);
+    this.module.call("advance", ...places, ...numbers, ...inputs, ...(inputs.length ? [0n] : []));
+  }
+
+  /** The step that a member could not solve, or 0. */
+  failed(member = 0): number {
+    const { slots, carry } = this.data;
+    const at = member * slots.carry;
+    return this.states[at + carry.status] === 0n ? 0 : Number(this.states[at + carry.step]) + 1;
   }
 }
 
@@ -103,46 +161,70 @@ export class Method {
     private readonly module: Module,
   ) {}
 
-  /** All steps of a run, in pieces: `pause` is awaited between them and says whether to go on. */
-  async run(system: System, choice: Choice, pause: (part: number) => Promise<boolean>): Promise<Run | null> {
-    const { slots, carry } = this.data;
-    const { h, steps } = choice;
+  begin(system: System, choice: Choice, starts: { q: number[]; v: number[] }[], capacity: number): Started {
+    return new Started(this.data, this.module, system.data, choice, starts, capacity);
+  }
+
+  /** All steps of a run, in pieces. */
+  async run(system: System, choice: Choice, pause: Pause): Promise<Run | null> {
+    const { slots } = this.data;
+    const { steps } = choice;
     const every = Math.max(1, Math.ceil(steps / MOST_ROWS));
     const count = Math.floor(steps / every) + (steps % every ? 1 : 0);
-    const { at, views } = this.module.tables(slots.fixed, slots.initial, slots.carry + slots.row, count * slots.row);
-    const [fixed, initial, made, rows] = views;
-    fixed.set([...choice.parameters, h]);
-    initial.fill(0);
-    initial.set([...choice.q, ...choice.v, 0]);
-    this.module.call("start", at[0], at[1], at[2], 1n);
-    const first = made.slice(slots.carry);
-    const whole = new BigInt64Array(this.module.memory.buffer, at[2], slots.carry);
+    const begun = this.begin(system, choice, [choice], count);
     let [reached, saved, failed, ms, piece] = [0, 0, 0, 0, 500];
     while (reached < steps && !failed) {
       const stop = Math.min(steps, Math.max(1, Math.ceil((reached + piece) / every)) * every);
-      const begun = performance.now();
-      const place = at[3] + 8 * slots.row * saved;
-      const numbers = [reached, stop, steps, every, count - saved].map(BigInt);
-      this.module.call("advance", at[0], at[2], place, 1n, ...numbers);
-      const took = performance.now() - begun;
+      const clock = performance.now();
+      begun.to(reached, stop, steps, every, saved);
+      const took = performance.now() - clock;
       ms += took;
-      if (whole[carry.status] !== 0n) failed = Number(whole[carry.step]) + 1;
+      failed = begun.failed();
       const to = failed ? failed - 1 : stop;
       saved += Math.floor(to / every) - Math.floor(reached / every) + (to === steps && steps % every ? 1 : 0);
       reached = to;
       piece = Math.max(100, Math.min(1e7, (piece * 30) / Math.max(took, 0.1)));
       if (reached < steps && !(await pause(reached / steps))) return null;
     }
-    const all = new Float64Array((saved + 1) * slots.row);
-    all.set(first);
-    all.set(rows.subarray(0, saved * slots.row), slots.row);
-    const looks = system.looks(this.data, choice, all);
-    return { method: this.data.text, form: this.module.form, width: slots.row, rows: all, looks, failed, ms };
+    const rows = new Float64Array((saved + 1) * slots.row);
+    rows.set(begun.first);
+    rows.set(begun.rows.subarray(0, saved * slots.row), slots.row);
+    const looks = system.looks(this.data, choice, rows);
+    return { method: this.data.text, form: this.module.form, width: slots.row, every, h: choice.h, rows, looks, failed, ms };
+  }
+
+  /** The same run, looked at after every step. */
+  async crossings(system: System, choice: Choice, section: Section, pause: Pause): Promise<Crossings | null> {
+    const { slots, row, text } = this.data;
+    const { steps } = choice;
+    const names = keys(system.data);
+    const angle = section.key.startsWith("q:") && system.data.angles.includes(section.key.slice(2));
+    const watch = new Watch(names.indexOf(section.key), section.value, angle ? system.turn : 0, section.way);
+    const state = new Float64Array(names.length);
+    const look = (rows: Float64Array, from: number): void => {
+      copied(system.data, row, system.turn, rows, from, state, 0);
+      watch.take(state);
+    };
+    const most = Math.min(steps, 2000);
+    const begun = this.begin(system, choice, [choice], most);
+    look(begun.first, 0);
+    let [reached, failed] = [0, 0];
+    while (reached < steps && !failed) {
+      const stop = Math.min(steps, reached + most);
+      begun.to(reached, stop, steps, 1);
+      failed = begun.failed();
+      const to = failed ? failed - 1 : stop;
+      for (let k = 0; k < to - reached; k++) look(begun.rows, k * slots.row);
+      reached = to;
+      if (reached < steps && !(await pause(reached / steps))) return null;
+    }
+    watch.end();
+    return { method: text, states: Float64Array.from(watch.found), more: watch.more };
   }
 }
 
-export async function load(system: SystemData, methods: MethodData[]): Promise<[System, Method[]]> {
+export async function load(system: SystemData, methods: MethodData[], turn: number): Promise<[System, Method[]]> {
   const own = Module.of(system.module);
   const made = await Promise.all(methods.map(async (data) => new Method(data, await Module.of(data.module))));
-  return [new System(system, await own), made];
+  return [new System(system, turn, await own), made];
 }

@@ -1,16 +1,19 @@
 /** The page: what is chosen, what is asked of the worker, and what is shown of its answers. */
 
 import { Controls, type Moved } from "./controls";
-import { button, download, el, select } from "./dom";
-import { Panel, Portrait, inks, type Shown } from "./plots";
-import { last, times } from "./quantities";
-import { fromLink, toCsv, toLink, toPython, type View } from "./share";
+import { button, el, select, showText } from "./dom";
+import type { Played } from "./film";
+import { another, catalogue, Legend } from "./legend";
+import { Panel, inks, type Shown } from "./plots";
+import { frameAt, Portrait } from "./portrait";
+import { answers, type Facts } from "./facts";
+import { times } from "./quantities";
+import { buttons } from "./saves";
+import { fromLink, toLink, toPython, type View } from "./share";
 import { Space } from "./space";
-import type { Asked, Choice, Content, MethodData, Run, Told } from "./types";
+import type { Asked, Choice, Content, Crossings, Members, MethodData, Run, Told } from "./types";
 
 declare const WORKER: string;
-const COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"]; // of Okabe and Ito
-const DASHES = [[], [7, 3], [2, 3], [9, 3, 2, 3], [4, 2], [12, 4]];
 
 class Page {
   private readonly choice: Choice;
@@ -25,9 +28,13 @@ class Page {
   private readonly clock = el("output", { className: "clock" });
   private readonly scrub = el("input", { type: "range", min: "0", max: "1", step: "any", "aria-label": "time" });
   private readonly play = button("▶", "play or pause (space)", () => this.toggle());
-  private readonly legend = el("div", { className: "legend" });
+  private readonly legend: Legend;
   private readonly bar = el("progress", { max: 1, value: 0, hidden: true });
   private shown: Shown[] = [];
+  private found: Crossings[] = [];
+  private serial = 0; // of what was asked of the worker
+  private cloud: { members: Members; colour: string } | null = null;
+  private sought = { section: 0, cloud: 0 };
   private asked = 0;
   private begun = 0;
   private playing = false;
@@ -41,21 +48,25 @@ class Page {
     const choice: Choice = {
       parameters: system.parameters.flatMap((x) => x.values), q: [...system.q], v: [...system.v],
       held: names.map(() => false), h: system.step_size, steps: system.steps, methods: content.methods.map((x) => x.text),
+      curves: system.inputs.map(() => ({ on: false, between: "hold", points: [[0, 0]] })),
     };
     const second = system.constraints + system.holonomic ? "constraint" : `v:${names[0]}`;
     const third = system.integrals.length ? `integral:${system.integrals[0]}` : `q:${names[0]}`;
     const view: View = {
       panels: ["energy", second, third], portrait: [`q:${names[0]}`, names[1] ? `q:${names[1]}` : `v:${names[0]}`],
+      section: { key: "", value: 0, way: 0 }, cloud: { members: 0, spread: 0.05 },
       t: 0, speed: 1, camera: [system.parts.camera.azimuth, system.parts.camera.elevation, 1],
     };
     [this.choice, this.view] = fromLink(location.hash.slice(1), content, choice, view);
-    this.controls = new Controls(content, this.choice, (moved, onto) => this.change(moved, onto));
+    this.wanted = this.made = this.choice;
+    this.legend = new Legend(content, this.choice, () => this.change(null, false));
+    this.controls = new Controls(content, this.choice, this.view.cloud, () => this.view.t, (moved, onto) => this.change(moved, onto), () => this.gather());
     this.panels = this.view.panels.map((key, k) => new Panel(content, key, () => {
       this.view.panels[k] = this.panels[k].key;
       this.link();
       this.frame();
     }, (t) => this.goto(t)));
-    this.portrait = new Portrait(content, this.view.portrait, () => this.link());
+    this.portrait = new Portrait(content, this.view.portrait, this.view.section, () => this.link(), () => this.cut());
     this.space = new Space(this.canvas, system.parts, () => {
       this.view.camera = [this.space.azimuth, this.space.elevation, this.space.zoom];
       this.link();
@@ -65,7 +76,7 @@ class Page {
     this.build();
     this.worker.onmessage = (event: MessageEvent<Told>) => this.hear(event.data);
     this.worker.onerror = (event) => this.say(`the worker failed: ${event.message}`);
-    this.ask({ kind: "load", system, methods: content.methods });
+    this.ask({ kind: "load", system, methods: content.methods, turn: content.turn });
     void this.others(content.served?.waiting ?? []);
     this.motion();
   }
@@ -81,51 +92,34 @@ class Page {
     const actions = el("div", { className: "actions" },
       button("Link", "copy a link that holds the whole state", () => {
         this.linkNow();
-        this.show("A link that holds the whole state", location.href);
+        showText("A link that holds the whole state", location.href);
       }),
-      button("Python", "copy as Python", () => this.show("The same runs in Python", toPython(this.content, this.choice))),
-      button("CSV", "save the rows as CSV", () => download(`${system.name}.csv`, new Blob([toCsv(this.content, this.shown)], { type: "text/csv" }))),
-      button("PNG", "save a picture", () => this.picture()),
+      button("Python", "copy as Python", () => showText("The same runs in Python", toPython(this.content, this.choice))),
+      ...buttons({
+        content: this.content, choice: () => this.made, shown: () => this.shown,
+        played: () => this.played(), after: () => this.goto(this.end()),
+        pictures: () => [this.canvas, this.portrait.canvas, ...this.panels.flatMap((x) => (x.plot ? [x.plot.ctx.canvas] : []))],
+      }),
       button("Reset", "back to the beginning", () => {
         history.replaceState(null, "", location.href.replace(/#.*/s, ""));
         location.reload();
       }));
-    const head = el("header", {}, el("h1", {}, system.title || system.name), ...(served ? [this.catalogue(served.catalogue)] : []), actions);
+    const head = el("header", {}, el("h1", {}, system.title || system.name), ...(served ? [catalogue(served.catalogue, (text) => this.say(text))] : []), actions);
     const refused = this.content.refused.map((x) => el("p", { className: "hint" }, `${x.name}: ${x.reason}`));
     const works = new Map(this.content.methods.flatMap((x) => x.works));
     const cited = [...works].map(([text, url]) => el("li", {}, url ? el("a", { href: url, target: "_blank", rel: "noopener noreferrer" }, text) : text));
     const references = works.size ? [el("details", {}, el("summary", {}, "References"), el("ul", { className: "hint" }, ...cited))] : [];
-    const side = el("aside", {}, el("h2", {}, "Methods"), this.legend, ...(served ? [this.more(served.methods)] : []), ...refused, this.controls.element, ...references);
+    const side = el("aside", {}, el("h2", {}, "Methods"), this.legend.element, ...(served ? [another(served.methods, (name) => void this.fetched(name))] : []), ...refused, this.controls.element, ...references);
     const stage = el("section", { className: "panel stage" }, this.canvas, time);
     const main = el("main", {}, stage, this.portrait.element, ...this.panels.map((x) => x.element));
     const foot = el("footer", {}, this.status, this.bar, el("p", {}, `noslip ${this.content.version}`));
     document.body.append(head, el("div", { className: "columns" }, side, main), foot);
-    this.methods();
+    this.legend.show();
     document.addEventListener("keydown", (event) => this.key(event));
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
     window.addEventListener("resize", () => this.frame());
     window.addEventListener("hashchange", () => location.reload()); // another link in the same tab
     new ResizeObserver(() => this.frame()).observe(this.canvas);
-  }
-
-  private catalogue(names: string[]): HTMLElement {
-    const list = el("datalist", { id: "systems" }, ...names.map((name) => el("option", { value: name })));
-    const field = el("input", { type: "search", placeholder: "another system", "aria-label": "another system of the catalogue" });
-    field.setAttribute("list", "systems");
-    field.addEventListener("change", () => {
-      if (names.includes(field.value)) location.href = `?system=${encodeURIComponent(field.value)}`;
-      else this.say(`there is no system '${field.value}' in the catalogue`);
-    });
-    return el("label", { className: "catalogue" }, field, list);
-  }
-
-  private more(names: string[]): HTMLElement {
-    const options = ["", ...names].map((x): [string, string] => [x, x || "another method ..."]);
-    const chooser = select("another method", options, "", (name) => {
-      chooser.value = "";
-      void this.fetched(name);
-    });
-    return chooser;
   }
 
   /** Methods that were still to be compiled when the page came. */
@@ -137,7 +131,7 @@ class Page {
     const chosen = known().filter((name) => wanted?.includes(name));
     if (chosen.length && chosen.length < this.choice.methods.length) {
       this.choice.methods = chosen;
-      this.methods();
+      this.legend.show();
       this.change(null, false);
     }
   }
@@ -148,7 +142,7 @@ class Page {
     const answer = await fetch(`method?${query}`);
     if (!answer.ok) {
       const reason = el("p", { className: "hint" }, await answer.text());
-      this.legend.after(reason);
+      this.legend.element.after(reason);
       return this.say("");
     }
     const method = (await answer.json()) as MethodData;
@@ -157,31 +151,9 @@ class Page {
       this.ask({ kind: "add", method });
     }
     if (run && !this.choice.methods.includes(method.text)) this.choice.methods.push(method.text);
-    this.methods();
+    this.legend.show();
     if (run) this.change(null, false);
     else this.say("");
-  }
-
-  private colour(text: string): number {
-    return this.content.methods.findIndex((x) => x.text === text) % COLOURS.length;
-  }
-
-  private methods(): void {
-    this.legend.replaceChildren(...this.content.methods.map((method) => {
-      const k = this.colour(method.text);
-      const box = el("input", { type: "checkbox", checked: this.choice.methods.includes(method.text) });
-      box.addEventListener("change", () => {
-        const wanted = new Set(this.choice.methods);
-        if (box.checked) wanted.add(method.text);
-        else wanted.delete(method.text);
-        this.choice.methods = this.content.methods.map((x) => x.text).filter((text) => wanted.has(text));
-        this.change(null, false);
-      });
-      const line = `<svg viewBox="0 0 28 8" aria-hidden="true"><line x1="0" y1="4" x2="28" y2="4" stroke="${COLOURS[k]}" stroke-width="3" stroke-dasharray="${DASHES[k].join(" ")}"/></svg>`;
-      const swatch = el("span", { className: "swatch", innerHTML: line });
-      const title = `order ${method.order}; keeps ${method.preserves.join(", ") || "nothing exactly"}`;
-      return el("label", { title }, box, swatch, el("span", {}, method.name), el("span", { className: "note" }));
-    }));
   }
 
   private ask(message: Asked): void {
@@ -198,7 +170,7 @@ class Page {
       this.waiting = { moved, onto };
       return;
     }
-    this.asked += 1;
+    this.asked = this.serial += 1;
     this.begun = performance.now();
     if (!onto) return this.run();
     this.pending = { moved, relaxed: false };
@@ -209,6 +181,7 @@ class Page {
   private pending: { moved: Moved; relaxed: boolean } = { moved: null, relaxed: false };
 
   private run(): void {
+    this.wanted = structuredClone(this.choice);
     this.ask({ kind: "run", id: this.asked, choice: this.choice });
     this.link();
   }
@@ -221,12 +194,14 @@ class Page {
       this.waiting = null;
       return this.change(moved, onto);
     }
-    if (told.id !== this.asked) return;
+    if (told.kind === "section") return told.id === this.sought.section ? this.crossed(told.found) : undefined;
+    if (told.kind === "cloud") return told.id === this.sought.cloud ? this.gathered(told.members) : undefined;
+    if (told.id !== this.asked && !Object.values(this.sought).includes(told.id)) return;
     if (told.kind === "progress") {
       this.bar.hidden = false;
       this.bar.value = told.part;
     } else if (told.kind === "onto") this.onto(told.q, told.v, told.off);
-    else this.finished(told.runs);
+    else this.arrived(told.runs);
   }
 
   private onto(q: number[], v: number[], off: number): void {
@@ -245,12 +220,30 @@ class Page {
 
   private hint = "";
 
+  private come: Run[] | null = null;
+
+  /** Shown with the next frame, or not at all where newer ones come before it. */
+  private arrived(runs: Run[]): void {
+    const first = this.come === null;
+    this.come = runs;
+    if (!first) return;
+    requestAnimationFrame(() => {
+      const latest = this.come ?? [];
+      this.come = null;
+      this.finished(latest);
+    });
+  }
+
+  private wanted: Choice; // what was asked for last
+  private made: Choice; // what is shown
+
   private finished(runs: Run[]): void {
+    this.made = this.wanted;
     this.bar.hidden = true;
+    this.cloud = null;
     this.shown = runs.flatMap((run) => {
       const method = this.content.methods.find((x) => x.text === run.method);
-      const k = this.colour(run.method);
-      return method ? [{ method, run, colour: COLOURS[k], dash: DASHES[k] }] : [];
+      return method ? [{ method, run, t: times(method, run), ...this.legend.look(run.method) }] : [];
     });
     this.space.fit(runs);
     const end = this.end();
@@ -258,19 +251,51 @@ class Page {
     this.view.t = Math.min(this.view.t, end);
     this.draw();
     const took = performance.now() - this.begun;
-    const notes = [...this.legend.querySelectorAll(".note")];
-    this.content.methods.forEach((method, k) => {
-      const run = runs.find((x) => x.method === method.text);
-      notes[k].textContent = run ? (run.failed ? `failed at step ${run.failed}` : `${run.ms.toFixed(1)} ms`) : "";
-    });
+    this.legend.note(runs);
     const form = runs[0]?.form === "relaxed" ? "with relaxed SIMD" : "without relaxed SIMD";
     this.say(`${this.choice.steps} steps, ${took.toFixed(0)} ms to the plots, ${form}. ${this.hint}`);
     this.hint = "";
     document.body.dataset.done = String(this.asked);
+    if (this.view.section.key) this.cut();
+    if (this.view.cloud.members) this.gather();
+  }
+
+  /** Look for the states in which the runs meet the section. */
+  private cut(): void {
+    this.link();
+    if (!this.view.section.key) return this.portrait.crossed([]);
+    this.sought.section = this.serial += 1;
+    this.ask({ kind: "section", id: this.serial, choice: this.choice, section: this.view.section });
+  }
+
+  private crossed(found: Crossings[]): void {
+    this.bar.hidden = true;
+    this.portrait.crossed(found);
+    this.found = found;
+    document.body.dataset.crossed = String(this.sought.section);
+  }
+
+  /** Run the members of the cloud. */
+  private gather(): void {
+    this.link();
+    this.sought.cloud = this.serial += 1;
+    this.cloud = null;
+    if (this.view.cloud.members) return this.ask({ kind: "cloud", id: this.serial, choice: this.choice, cloud: this.view.cloud });
+    this.portrait.scatter();
+    this.frame();
+  }
+
+  private gathered(members: Members): void {
+    this.bar.hidden = true;
+    this.cloud = { members, colour: this.legend.look(members.method).colour };
+    this.portrait.gathered(members, this.cloud.colour);
+    if (members.failed) this.say(`${members.failed} of ${members.count} members could not be solved to the end`);
+    this.frame();
+    document.body.dataset.gathered = String(this.sought.cloud);
   }
 
   private end(): number {
-    return Math.max(0, ...this.shown.map(({ method, run }) => times(method, run).at(-1) as number));
+    return Math.max(0, ...this.shown.map((x) => x.t.at(-1) as number));
   }
 
   private draw(): void {
@@ -282,20 +307,11 @@ class Page {
   /** The state at the time that is shown. */
   private frame(): void {
     const { t } = this.view;
-    const frames = this.shown.map(({ method, run }) => {
-      const count = run.rows.length / run.width;
-      const slot = method.row.t[0];
-      let [low, high] = [0, count - 1];
-      while (low < high) {
-        const middle = (low + high + 1) >> 1;
-        if (run.rows[middle * run.width + slot] <= t + 1e-12) low = middle;
-        else high = middle - 1;
-      }
-      return low;
-    });
+    const frames = this.shown.map((x) => frameAt(x.t, t));
+    const cloud = this.cloud && { ...this.cloud, frame: frameAt(this.cloud.members.times, t) };
     const { ink, ground } = inks();
-    this.space.draw(this.shown.map(({ run, colour }, k) => ({ run, colour, frame: frames[k] })), ink, ground);
-    this.portrait.now(frames);
+    this.space.draw(this.shown.map(({ run, colour }, k) => ({ run, colour, frame: frames[k] })), ink, ground, cloud);
+    this.portrait.now(frames, t);
     for (const panel of this.panels) panel.now(t);
     this.scrub.value = String(t);
     this.clock.textContent = `t = ${t.toFixed(2)}`;
@@ -305,6 +321,16 @@ class Page {
     this.view.t = Math.max(0, Math.min(t, this.end()));
     this.link();
     this.frame();
+  }
+
+  private played(): Played {
+    if (this.playing) this.toggle();
+    const show = (part: number): HTMLCanvasElement => {
+      this.view.t = part * this.end();
+      this.frame();
+      return this.canvas;
+    };
+    return { seconds: this.end() / this.view.speed, show };
   }
 
   private toggle(): void {
@@ -357,44 +383,12 @@ class Page {
     history.replaceState(null, "", `#${toLink(this.choice, this.view)}`);
   }
 
-  private show(title: string, text: string): void {
-    const area = el("textarea", { readOnly: true, value: text, rows: 14, spellcheck: false });
-    const copy = button("Copy", "copy to the clipboard", () => {
-      area.select();
-      navigator.clipboard?.writeText(area.value).then(() => (copy.textContent = "Copied"), () => document.execCommand("copy"));
-    });
-    const dialog = el("dialog", {}, el("h2", {}, title), area, el("div", { className: "actions" }, copy, button("Close", "close", () => dialog.close())));
-    dialog.addEventListener("close", () => dialog.remove());
-    document.body.append(dialog);
-    dialog.showModal();
-  }
-
-  /** All panels one below the other. */
-  private picture(): void {
-    const parts = [this.canvas, this.portrait.canvas, ...this.panels.flatMap((x) => (x.plot ? [x.plot.ctx.canvas] : []))];
-    const made = el("canvas", { width: Math.max(...parts.map((x) => x.width)), height: parts.reduce((sum, x) => sum + x.height, 0) });
-    const context = made.getContext("2d");
-    if (!context) return;
-    context.fillStyle = inks().ground;
-    context.fillRect(0, 0, made.width, made.height);
-    let at = 0;
-    for (const part of parts) {
-      context.drawImage(part, 0, at);
-      at += part.height;
-    }
-    made.toBlob((blob) => blob && download(`${this.content.system.name}.png`, blob));
-  }
-
-  /** The last rows, for the console: numbers as `simulate` gives them. */
-  lastRows(): Record<string, ReturnType<typeof last>> {
-    return Object.fromEntries(this.shown.map(({ method, run }) => [method.text, last(this.content, method, run)]));
-  }
-
-  python(): string {
-    return toPython(this.content, this.choice);
+  /** For the console. */
+  facts(): Facts {
+    return { content: this.content, choice: this.choice, shown: this.shown, found: this.found, members: this.cloud?.members ?? null };
   }
 }
 
 const text = document.getElementById("content")?.textContent ?? "{}";
 const page = new Page(JSON.parse(text) as Content);
-Object.assign(window, { noslip: { lastRows: () => page.lastRows(), python: () => page.python() } });
+Object.assign(window, { noslip: answers(() => page.facts()) });

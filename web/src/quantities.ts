@@ -24,9 +24,14 @@ export function quantities({ system }: Content): Quantity[] {
   return found;
 }
 
-export const times = (method: MethodData, run: Run): Float64Array => column(run, method.row.t[0]);
+/** The times of the rows as `run.t` has them: k h, or the method's own. */
+export function times(method: MethodData, run: Run): Float64Array {
+  if (method.own_time) return column(run, method.row.t[0]);
+  const whole = new BigInt64Array(run.rows.buffer, run.rows.byteOffset, run.rows.length);
+  return Float64Array.from({ length: run.rows.length / run.width }, (_, k) => Number(whole[k * run.width + method.row.step]) * run.h);
+}
 
-function column(run: Run, slot: number): Float64Array {
+export function column(run: Run, slot: number): Float64Array {
   const count = run.rows.length / run.width;
   return Float64Array.from({ length: count }, (_, k) => run.rows[k * run.width + slot]);
 }

@@ -1,11 +1,16 @@
 /** What leaves the page: a link with the whole state, Python, CSV. Numbers are written so that they are read back equal. */
 
+import { MOST_MEMBERS } from "./cloud";
+import { place, read, written } from "./curves";
 import { quantities, times, values } from "./quantities";
-import type { Choice, Content, MethodData, Run } from "./types";
+import { keys as stateKeys } from "./states";
+import type { Choice, Cloud, Content, Curve, MethodData, Run, Section } from "./types";
 
 export interface View {
   panels: string[]; // keys of the quantities in the plots
   portrait: [string, string];
+  section: Section;
+  cloud: Cloud;
   t: number;
   speed: number;
   camera: [azimuth: number, elevation: number, zoom: number];
@@ -25,6 +30,9 @@ export function toLink(choice: Choice, view: View): string {
     m: choice.methods.join(";"),
     plots: view.panels.join(";"),
     portrait: view.portrait.join(";"),
+    ...(view.section.key ? { section: [view.section.key, exactly(view.section.value), view.section.way].join(";") } : {}),
+    ...(view.cloud.members ? { cloud: joined([view.cloud.members, view.cloud.spread]) } : {}),
+    ...Object.fromEntries(choice.curves.flatMap((curve, k) => (curve.on ? [[`curve${k}`, `${curve.between} ${written(curve.points)}`]] : []))),
     t: String(view.t),
     speed: String(view.speed),
     camera: joined(view.camera),
@@ -34,6 +42,24 @@ export function toLink(choice: Choice, view: View): string {
 function numbers(text: string | null, count: number): number[] | null {
   const found = text === null ? [] : text.split(",").map(Number);
   return text && found.length === count && found.every(Number.isFinite) ? found : null;
+}
+
+function curve(text: string | null, old: Curve): Curve {
+  const [between, rest] = (text ?? "").split(/ (.*)/s);
+  const points = read(rest ?? "");
+  return points && (between === "hold" || between === "linear") ? { on: true, between, points } : old;
+}
+
+function section(text: string | null, content: Content, old: Section): Section {
+  const [key, value, way] = (text ?? "").split(";");
+  const good = stateKeys(content.system).includes(key) && numbers(value, 1) !== null && ["-1", "0", "1"].includes(way);
+  return good ? { key, value: Number(value), way: Number(way) as Section["way"] } : old;
+}
+
+function cloud(text: string | null, old: Cloud): Cloud {
+  const found = numbers(text, 2);
+  const good = found && Number.isInteger(found[0]) && found[0] >= 0 && found[0] <= MOST_MEMBERS && found[1] >= 0;
+  return good ? { members: found[0], spread: found[1] } : old;
 }
 
 /** A choice and a view out of a link; what it lacks, or what does not fit, stays as it is. */
@@ -57,10 +83,13 @@ export function fromLink(text: string, content: Content, choice: Choice, view: V
       h: h > 0 && Number.isFinite(h) ? h : choice.h,
       steps: Number.isInteger(steps) && steps > 0 && steps <= MOST_STEPS ? steps : choice.steps,
       methods: methods.length ? methods : choice.methods,
+      curves: choice.curves.map((old, k) => curve(given.get(`curve${k}`), old)),
     },
     {
       panels: panels.length === view.panels.length ? panels : view.panels,
       portrait: portrait.length === 2 ? [portrait[0], portrait[1]] : view.portrait,
+      section: section(given.get("section"), content, view.section),
+      cloud: cloud(given.get("cloud"), view.cloud),
       t: t ? t[0] : view.t,
       speed: speed && speed[0] > 0 ? speed[0] : view.speed,
       camera: (numbers(given.get("camera"), 3) as View["camera"] | null) ?? view.camera,
@@ -71,11 +100,38 @@ export function fromLink(text: string, content: Content, choice: Choice, view: V
 export const MOST_STEPS = 10_000_000;
 
 /** A float as Python reads it back equal. */
-const python = (x: number): string => (/^-?\d+$/.test(exactly(x)) ? `${exactly(x)}.0` : exactly(x));
+export const python = (x: number): string => (/^-?\d+$/.test(exactly(x)) ? `${exactly(x)}.0` : exactly(x));
 const list = (numbers: number[]): string => `[${numbers.map(python).join(", ")}]`;
 
+/** The inputs of every step, by the operations of `curves.driven` in their order. */
+function inputs({ system }: Content, choice: Choice): string[] {
+  if (!choice.curves.some((x) => x.on)) return [];
+  const lines = system.inputs.map((name, k) => {
+    const { on, between, points } = choice.curves[k];
+    if (!on) return `    ${JSON.stringify(name)}: np.full(len(t), ${python(choice.parameters[place(system, name)])}),`;
+    return `    ${JSON.stringify(name)}: curve(${list(points.map((x) => x[0]))}, ${list(points.map((x) => x[1]))}, ${between === "linear" ? "True" : "False"}),`;
+  });
+  return [
+    `t = (np.arange(${choice.steps}) + 0.5) * ${python(choice.h)}  # the middle of each step`,
+    "",
+    "",
+    "def curve(times, values, linear):",
+    "    times, values = np.array(times), np.array(values)",
+    '    k = np.searchsorted(times, t, side="right") - 1',
+    "    slopes = np.append(np.diff(values) / np.diff(times), 0.0) if linear else np.zeros(len(times))",
+    "    return values[k] + slopes[k] * (t - times[k])",
+    "",
+    "",
+    "inputs = {",
+    ...lines,
+    "}",
+  ];
+}
+
 /** A script that makes the same runs and prints the last row of each. */
-export function toPython({ system }: Content, choice: Choice): string {
+export function toPython(content: Content, choice: Choice): string {
+  const { system } = content;
+  const driven = inputs(content, choice);
   let at = 0;
   const parameters = system.parameters.map(({ name, values: given }) => {
     const mine = choice.parameters.slice(at, (at += given.length));
@@ -83,14 +139,16 @@ export function toPython({ system }: Content, choice: Choice): string {
   });
   const changed = parameters.length ? [`system = system.with_parameters({`, ...parameters, `})`] : [];
   return [
+    ...(driven.length ? ["import numpy as np", ""] : []),
     "from noslip import integrators, simulate",
     system.python,
     ...changed,
     `q0 = ${list(choice.q)}  # ${system.coordinates.join(", ")}`,
     `v0 = ${list(choice.v)}`,
+    ...driven,
     `for method in ${JSON.stringify(choice.methods)}:`,
     "    integrator = integrators.parse(method)",
-    `    run = simulate(system, integrator, q0, v0, step_size=${python(choice.h)}, steps=${choice.steps})`,
+    `    run = simulate(system, integrator, q0, v0, step_size=${python(choice.h)}, steps=${choice.steps}${driven.length ? ", inputs=inputs" : ""})`,
     "    print(method, run.t[-1].item(), run.q[-1].tolist(), run.v[-1].tolist(), run.energy[-1].item())",
     "",
   ].join("\n");

@@ -1,7 +1,8 @@
 /** Bodies, trails and forces in space, on a plain canvas: faces from back to front, each in one tone. */
 
+import { trace } from "./dom";
 import { mesh, placed, reach, type Point } from "./shapes";
-import type { Parts, Run } from "./types";
+import type { Members, Parts, Run } from "./types";
 
 export interface Drawn {
   run: Run;
@@ -121,7 +122,7 @@ export class Space {
     return this.parts.camera.follow && this.size > 0 && this.extent > 12 * this.size;
   }
 
-  draw(drawn: Drawn[], ink: string, ground: string): void {
+  draw(drawn: Drawn[], ink: string, ground: string, cloud: { members: Members; colour: string; frame: number } | null = null): void {
     const context = this.canvas.getContext("2d");
     if (!context) return;
     const ratio = devicePixelRatio || 1;
@@ -152,6 +153,7 @@ export class Space {
     const depth = (p: Point): number => along(p, toward);
 
     this.floor(context, seen, centre, extent, ink);
+    if (cloud) this.cloud(context, seen, cloud.members, cloud.frame, cloud.colour);
     for (const { run, colour, frame } of drawn) this.trails(context, seen, run, frame, colour);
     const faces = drawn.flatMap((x, k) => this.faces(x, k > 0, seen, depth, toward));
     faces.sort((x, y) => x.depth - y.depth);
@@ -194,6 +196,17 @@ export class Space {
     context.globalAlpha = 1;
   }
 
+  /** Where the members of a cloud are. */
+  private cloud(context: CanvasRenderingContext2D, seen: (p: Point) => [number, number], members: Members, frame: number, colour: string): void {
+    context.fillStyle = colour;
+    context.globalAlpha = 0.55;
+    for (let k = 3 * frame * members.count; k < 3 * (frame + 1) * members.count; k += 3) {
+      const [x, y] = seen([members.points[k], members.points[k + 1], members.points[k + 2]]);
+      context.fillRect(x - 1, y - 1, 2, 2);
+    }
+    context.globalAlpha = 1;
+  }
+
   private trails(context: CanvasRenderingContext2D, seen: (p: Point) => [number, number], run: Run, frame: number, colour: string): void {
     this.parts.marks.forEach((mark, k) => {
       if (!mark.trail) return;
@@ -202,7 +215,7 @@ export class Space {
       const path = (from: number, to: number, alpha: number): void => {
         context.globalAlpha = alpha;
         context.beginPath();
-        for (let f = from; f <= to; f++) context.lineTo(...seen(this.mark(run, f, k)));
+        trace(context, to - from + 1, (f) => seen(this.mark(run, from + f, k)));
         context.stroke();
       };
       path(frame, run.looks.length / this.width - 1, 0.25); // what is to come

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Annotated
 
@@ -43,8 +44,10 @@ def explore(
             model = source.build(arguments)
             q, v = options.initial_state(source, model, arguments, q0, v0)
             about = subject(source, model, arguments, q, v)
-        server = Server(Explorer(about, chosen), port)
+        explorer = Explorer(about, chosen)
+        server = Server(explorer, port)
         typer.echo(f"{server.address}\nCtrl-C ends it.")
+        threading.Thread(target=explorer.begin, daemon=True).start()
         if browser:
             import webbrowser
 

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 from jax import Array
-from scipy.optimize import brentq
 
 from noslip.engine.backends.numpy_rows import evaluate_anyhow
 from noslip.integrators.solve import Status
@@ -137,6 +136,8 @@ class WatchingReference(ReferenceTrajectory):
             a = a + part * (b - a)
         if np.sign(value(a, e)) == np.sign(value(b, e)):
             return a  # at the same time as the one before, but for the last digit
+        from scipy.optimize import brentq  # slow to import, and hardly ever needed
+
         return float(brentq(value, a, b, (e,), xtol=4e-16 * max(1.0, abs(b)), rtol=1e-15))
 
     def _cut(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import gzip
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
@@ -24,17 +25,20 @@ from noslip.integrators import spelled
 from noslip.integrators.base import Integrator
 from noslip.numerics.linear import solve, spd_solve
 from noslip.references import WORKS, keys
-from noslip.run.pairing import pairing_of
+from noslip.run.pairing import Pairing, pairing_of
+from noslip.run.record import Report, run_info
 from noslip.run.step import TURN, Row
 from noslip.scenes import scene
 from noslip.system import System
 from noslip.system.conditions import ADMISSIBLE
+from noslip.system.inputs import Drive, Held
 from noslip.system.positions import put_back
 from noslip.version import __version__
 from noslip.web.looks import Looks, as_a_point, looks_of
 
-FORMAT = 1
+FORMAT = 2
 STEP_SIZE, STEPS = 0.05, 1000
+CHOSEN = ("parameters", "arguments", "step_size", "steps", "save_every")  # of a record, by the reader
 Data = dict[str, Any]
 
 
@@ -84,8 +88,9 @@ def method_data(subject: Subject, method: Integrator) -> Data:
     if method.host_driven:
         raise CannotShow("it is driven by the host, not by steps of its own")
     try:
-        programs = pairing.programs
-        module = wasm.module_of({"start": programs.start}, (programs.step, programs.save))
+        programs = pairing.driven_programs(jax.tree.structure(_drive(subject.system)))
+        inputs = programs.tables["drive"].slots
+        module = wasm.module_of({"start": programs.start}, (programs.step, programs.save), inputs)
     except CannotTranslate as why:
         raise CannotShow(str(why)) from None
     tables = programs.tables
@@ -96,11 +101,26 @@ def method_data(subject: Subject, method: Integrator) -> Data:
         "order": method.order,
         "preserves": sorted(method.preserves),
         "works": [[WORKS[key].text, WORKS[key].url] for key in _keys(method)],
+        "own_time": method.own_time,
+        "info": _info(pairing, subject),
         "module": _module(module),
         "slots": {name: tables[name].slots for name in ("fixed", "initial", "carry", "row")},
         "row": _row_places(tables["row"]),
         "carry": {"step": carry.step, "status": carry.interval.status},
     }
+
+
+def _drive(system: System) -> Drive:
+    """Inputs that every step reads, where the system has any: a page holds them over a step."""
+    return Held(dict.fromkeys(system.inputs, 0.0)) if system.inputs else None
+
+
+def _info(pairing: Pairing, subject: Subject) -> str:
+    """The record of a run without what the page chooses, as the inside of an object of JSON."""
+    record = run_info(pairing, 0.0, subject.step_size, subject.steps, 1, "wasm")
+    data = json.loads(record.attributes()["noslip"])
+    kept = {name: value for name, value in data.items() if name not in CHOSEN}
+    return json.dumps(kept, sort_keys=True)[1:-1]
 
 
 def system_data(subject: Subject) -> Data:
@@ -127,6 +147,7 @@ def system_data(subject: Subject) -> Data:
             {"name": name, "slot": place.start, "values": np.ravel(system.parameters[name]).tolist()}
             for name, place in zip(parameters, places, strict=True)
         ],
+        "inputs": sorted(system.inputs),
         "q": subject.q.tolist(),
         "v": subject.v.tolist(),
         "step_size": subject.step_size,
@@ -169,10 +190,14 @@ def _own_programs(system: System, looks: Looks) -> tuple[Program, Program, dict[
 def _row_places(table: Table) -> Data:
     """The slot of each part of a row, with its size."""
     first = table.first_slots
-    names = ("t", "q", "turns", "v", "multipliers", "energy", "energy_scale", "constraint", "holonomic")
+    names = (
+        "t", "q", "turns", "v", "multipliers", "multiplier_t", "energy", "energy_scale", "constraint",
+        "holonomic",
+    )  # fmt: skip
     sizes = dict(zip((f.name for f in fields(Row)), _sizes(table), strict=True))
     places = {name: [getattr(first, name), sizes[name]] for name in names}
-    return places | {"integrals": dict(first.first_integrals), "iterations": first.interval.iterations}
+    report = {f.name: getattr(first.interval, f.name) for f in fields(Report)}
+    return places | {"step": first.step, "integrals": dict(first.first_integrals), "report": report}
 
 
 def _sizes(table: Table) -> list[int]:

@@ -7,6 +7,7 @@ and among the methods, never opened as files; nothing is written but the cache o
 
 from __future__ import annotations
 
+import contextlib
 import json
 import secrets
 import sys
@@ -51,17 +52,28 @@ class Explorer:
         self.classes = integrators.discover()
         self.texts = {integrators.spelled(method): method for method in chosen}
         self.busy = threading.Lock()  # one compilation at a time
+        self.pages: dict[str, str] = {}
+
+    def begin(self) -> None:
+        """Make the first page, while the browser is still starting."""
+        with contextlib.suppress(Refused):  # the browser is told when it asks
+            self.page(self.given.name)
 
     def page(self, name: str) -> str:
         """The page of a system with the first method that runs; it asks for the others itself."""
         with self.busy:
-            about, waiting = self._subject(name), list(self.chosen)
-            reasons, made = [], None
-            while waiting and made is None:
-                try:
-                    made = content(about, [waiting.pop(0)])
-                except ValueError as reason:
-                    reasons.append(first_line(reason))
+            if name not in self.pages:
+                self.pages[name] = self._page(name)
+            return self.pages[name]
+
+    def _page(self, name: str) -> str:
+        about, waiting = self._subject(name), list(self.chosen)
+        reasons, made = [], None
+        while waiting and made is None:
+            try:
+                made = content(about, [waiting.pop(0)])
+            except ValueError as reason:
+                reasons.append(first_line(reason))
         if made is None:
             raise Refused(HTTPStatus.BAD_REQUEST, "; ".join(reasons))
         known = sorted({self.given.name, *systems.names()})
