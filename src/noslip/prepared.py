@@ -22,7 +22,7 @@ from noslip.errors import SolveFailed
 from noslip.integrators.base import Integrator
 from noslip.integrators.solve import Status
 from noslip.numerics.tracing import is_traced
-from noslip.results import Flown, as_trajectory
+from noslip.results import Flown, Unread, as_trajectory
 from noslip.run.arguments import as_floats, check_run, parallel_at, whole
 from noslip.run.choose import on_cpu, trajectory_runner
 from noslip.run.driving import of_step
@@ -38,7 +38,7 @@ from noslip.simulate import simulate
 from noslip.system import System
 from noslip.system.inputs import Held
 from noslip.system.time import visible
-from noslip.trajectory import Origin, Trajectory, Unread
+from noslip.trajectory import Origin, Trajectory
 
 BRIEF = 4096  # steps; longer runs can be interrupted and watch their progress, as those of `simulate`
 Loss = Callable[[Trajectory], Any]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -20,10 +20,47 @@ from noslip.run.quick_flow import QuickFlow, brief
 from noslip.run.record import Report, RunInfo, run_info
 from noslip.run.step import TURN, Row
 from noslip.system import System
-from noslip.trajectory import Origin, Trajectory, Unread
+from noslip.trajectory import Origin, Trajectory
 
 OFTEN = 8  # runs of the same length on the same system, before code for them alone is made
 SEVERAL = 4  # lengths that are remembered
+
+
+class Reader(Protocol):
+    """Where a run is that has not been read yet."""
+
+    def array(self, name: str) -> np.ndarray:
+        """t, q, v or energy."""
+
+    def trajectory(self) -> Trajectory:
+        """All of it."""
+
+
+class Unread(Trajectory):
+    """A run still as machine code has left it; what is asked for most is taken out by itself."""
+
+    def __init__(self, source: Reader):
+        self.__dict__["source"] = source
+
+    def __getattr__(self, name: str) -> Any:
+        source = self.__dict__.get("source")
+        if source is None:
+            raise AttributeError(f"a Trajectory has no attribute '{name}'")
+        if name in _OFTEN:
+            self.__dict__[name] = source.array(name)
+        else:
+            made = vars(source.trajectory())
+            del self.__dict__["source"]
+            self.__dict__.update({**made, **self.__dict__})
+            object.__setattr__(self, "__class__", Trajectory)
+        return getattr(self, name)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        assert self.report is not None  # read, it is a plain trajectory
+        return self.__reduce_ex__(protocol)
+
+
+_OFTEN = ("t", "q", "v", "energy")
 
 
 def as_trajectory(

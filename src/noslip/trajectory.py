@@ -6,7 +6,7 @@ import importlib.util
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -262,43 +262,6 @@ class Trajectory:
     def with_source(self, source: str, arguments: Mapping[str, Any]) -> Trajectory:
         """The same run, with the place that its system came from, for `noslip rerun`."""
         return replace(self, info=replace(self.info, source=source, arguments=dict(arguments)))
-
-
-class Reader(Protocol):
-    """Where a run is that has not been read yet."""
-
-    def array(self, name: str) -> np.ndarray:
-        """t, q, v or energy."""
-
-    def trajectory(self) -> Trajectory:
-        """All of it."""
-
-
-class Unread(Trajectory):
-    """A run still as machine code has left it; what is asked for most is taken out by itself."""
-
-    def __init__(self, source: Reader):
-        self.__dict__["source"] = source
-
-    def __getattr__(self, name: str) -> Any:
-        source = self.__dict__.get("source")
-        if source is None:
-            raise AttributeError(f"a Trajectory has no attribute '{name}'")
-        if name in _OFTEN:
-            self.__dict__[name] = source.array(name)
-        else:
-            made = vars(source.trajectory())
-            del self.__dict__["source"]
-            self.__dict__.update({**made, **self.__dict__})
-            object.__setattr__(self, "__class__", Trajectory)
-        return getattr(self, name)
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        assert self.report is not None  # read, it is a plain trajectory
-        return self.__reduce_ex__(protocol)
-
-
-_OFTEN = ("t", "q", "v", "energy")
 
 
 def bound_as(run: Trajectory, system: System) -> System:

@@ -8,9 +8,9 @@ from numpy.testing import assert_allclose
 
 from noslip import Event, SolveFailed, System, prepare, simulate
 from noslip.integrators import ReferenceFlow
+from noslip.results import Unread
 from noslip.run.one_reference import ReferenceTrajectory
 from noslip.systems import chaplygin_sleigh, gearbox, rolling_disk
-from noslip.trajectory import Unread
 
 pytest.importorskip("heyoka")
 FLOW = ReferenceFlow()
