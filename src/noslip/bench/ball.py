@@ -1,7 +1,8 @@
-"""A lopsided ball that rolls down a slope, as somebody writes it who thinks in quaternions: no frame.
+"""A lopsided ball on a level plate, held by a spring, as somebody writes it who thinks in quaternions.
 
-Coordinates are the point of contact (x, y) and the quaternion u of the ball's attitude, six in all. Three
-one-forms: the lowest point is at rest in two directions, and u keeps its length.
+There is no frame. Coordinates are the point of contact (x, y) and the quaternion u of the attitude, in all
+six. Three one-forms: the lowest point is at rest in two directions, and u keeps its length. The spring keeps
+the speed what it is: down a slope a long run would end with turns of a radian in a step.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from jax import Array
 from noslip.system import System
 
 NAMES = ("x", "y", "u0", "u1", "u2", "u3")
-MASS, RADIUS, SLOPE = 1.3, 0.7, 0.4
+MASS, RADIUS, SPRING = 1.3, 0.7, 0.4
 INERTIA = np.array([0.2, 0.26, 0.31])
 
 
@@ -39,7 +40,7 @@ def lagrangian(q: Array, v: Array, p: Mapping[str, Any]) -> Array:
         MASS * jnp.dot(v[:2], v[:2]) / 2
         + jnp.dot(INERTIA * spin, spin) / 2
         + stretch**2 / 2
-        + MASS * SLOPE * q[0]
+        - SPRING * jnp.dot(q[:2], q[:2]) / 2
     )
 
 
@@ -57,7 +58,7 @@ def system() -> System:
 
 
 def typical_state() -> tuple[np.ndarray, np.ndarray]:
-    """Rolling across the slope, and turning about the vertical."""
+    """Rolling away from the spring's rest, and turning about the vertical."""
     q = np.array([0.0, 0.0, 0.8, 0.0, 0.6, 0.0])
     spin = np.array([0.0, 1.1, -0.4, 0.9])  # in space, as a quaternion
     u, v = q[2:], np.zeros(6)
