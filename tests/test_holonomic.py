@@ -7,6 +7,7 @@ import pytest
 
 import noslip
 from noslip import System, simulate
+from noslip.engine.backends.numpy_rows import evaluate
 from noslip.integrators import DiscreteGradient, ReferenceFlow, SemiImplicitDLA
 from noslip.report import page
 from noslip.testing import holonomic
@@ -29,6 +30,36 @@ def test_a_system_counts_both_kinds_of_constraints():
     np.testing.assert_allclose(system.mu(q, v)[1:], jax.jacfwd(system.g)(jnp.asarray(q)), atol=1e-15)
     np.testing.assert_allclose(system.phi(q, v)[1:], system.G(q) @ v, atol=1e-15)
     assert "2, holonomic" in system.constraints
+
+
+def with_time_and_a_rotation():
+    def g(q, t, p):
+        length = jnp.dot(q[:2], q[:2]) * (1 + 0.1 * jnp.sin(p["rate"] * t))
+        return jnp.stack([length - p["radius"] ** 2, q[2] * q[3] - q[4] ** 2 + jnp.exp(q[0])])
+
+    return System(
+        lambda q, v, p: 0.5 * jnp.dot(v, v) + 0.1 * q[0] * v[1] ** 2,
+        coordinates=("x", "y", "u0", "u1", "u2", "u3"),
+        rotations=("u",),
+        parameters={"rate": 1.3, "radius": 1.5},
+        holonomic=g,
+    )
+
+
+def test_g_and_its_derivatives_are_those_of_jax_in_a_scalar_program():
+    def values(_, system, q, v, t):
+        here = system.at(t)
+        along = jax.jvp(here.G, (q,), (v,))[1]
+        return here.g(q), here.G(q), here.mu(q, v), here.phi(q, v), along, jax.jacfwd(here.G)(q)
+
+    system, rng = with_time_and_a_rotation(), np.random.default_rng(3)
+    q, v, t = rng.normal(size=(4, 6)), rng.normal(size=(4, 6)), rng.normal(size=4)
+    found = evaluate(values, None, system, q, v, t)
+    for k in range(4):
+        for x, expected in zip(
+            found, values(None, system, *map(jnp.asarray, (q[k], v[k], t[k]))), strict=True
+        ):
+            np.testing.assert_allclose(x[k], expected, rtol=1e-12, atol=1e-13)
 
 
 def test_the_tension_of_a_pendulum_is_that_of_newton():

@@ -64,15 +64,20 @@ def derived(method: Callable[P, R]) -> Callable[P, R]:
 
 @dataclass(frozen=True)
 class _Part:
-    """The Lagrangian or the constraints of systems of one structure, as a function of the leaves, q and v."""
+    """The Lagrangian or the constraints of systems of one structure, as a function of the leaves, q and v;
+    the holonomic ones of the leaves and q."""
 
     structure: jax.tree_util.PyTreeDef
     name: str
     shape: tuple[int, ...]
 
     def __call__(self, *arguments: Array) -> Array:
+        if self.name == "holonomic":
+            *leaves, q = arguments
+            system: System = jax.tree.unflatten(self.structure, leaves)
+            return jnp.asarray(system.holonomic(q, system.parameters), float)  # type: ignore[misc]
         *leaves, q, v = arguments
-        system: System = jax.tree.unflatten(self.structure, leaves)
+        system = jax.tree.unflatten(self.structure, leaves)
         if self.name == "lagrangian":
             return jnp.asarray(system.lagrangian(q, v, system.parameters), float)
         if system.constraint is not None:
@@ -103,10 +108,10 @@ def momentum_along(system: System, q: Array, v: Array, e: Array) -> Array:
     return jnp.dot(e, lagrangian_by(system, "v", q, v))
 
 
-def _block(system: System, name: str, shape: tuple[int, ...], by: str, q: Array, v: Array) -> Array:
+def _block(system: System, name: str, shape: tuple[int, ...], by: str, *state: Array) -> Array:
     leaves, structure = jax.tree.flatten(system)
     orders = tuple(len(leaves) + "qv".index(x) for x in by)
-    return blocks.block(_Part(structure, name, shape), orders, *leaves, q, v)
+    return blocks.block(_Part(structure, name, shape), orders, *leaves, *state)
 
 
 def constraints_by(system: System, by: str, q: Array, v: Array) -> Array:
@@ -122,6 +127,17 @@ def constraints_by(system: System, by: str, q: Array, v: Array) -> Array:
     if by:
         return mu
     return mu @ v if system.drift is None else mu @ v + jnp.asarray(system.drift(q, system.parameters))
+
+
+def holonomic_by(system: System, by: str, q: Array) -> Array:
+    """g, or G = dg/dq for "q"; of systems that have one."""
+    if blocks.is_for_scalar_programs():
+        return _block(system, "holonomic", (system.k,), by, q)
+
+    def g(q: Array) -> Array:
+        return jnp.asarray(system.holonomic(q, system.parameters))  # type: ignore[misc]
+
+    return jax.jacfwd(g)(q) if by else g(q)
 
 
 def motion(system: System, q: Array, v: Array, t: Array) -> tuple[Array, Array]:

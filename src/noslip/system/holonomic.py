@@ -6,12 +6,11 @@ import functools
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from noslip.system.derived import Parameters, derived
+from noslip.system.derived import Parameters, derived, holonomic_by
 from noslip.system.positions import nearest_position, rate_of
 from noslip.system.turning import Turned, stretch
 
@@ -64,12 +63,14 @@ class Placed(Turned):
     @derived
     def g(self, q: Vector, t: Vector = None, *, parameters: Parameters | None = None) -> Array:
         """Value of the holonomic constraints, shape (k,)."""
-        return jnp.zeros(0) if self.holonomic is None else jnp.asarray(self.holonomic(q, self.parameters))
+        system: Any = self
+        return holonomic_by(system, "", q) if self.k else jnp.zeros(0)
 
     @derived
     def G(self, q: Vector, t: Vector = None, *, parameters: Parameters | None = None) -> Array:
         """dg/dq, shape (k, n)."""
-        return jax.jacfwd(self.g)(q) if self.k else jnp.zeros((0, self.n))
+        system: Any = self
+        return holonomic_by(system, "q", q) if self.k else jnp.zeros((0, self.n))
 
     def project_position(
         self, q: Vector, fixed: Iterable[str] = (), t: Vector = None, *, parameters: Parameters | None = None
