@@ -14,7 +14,6 @@ from noslip.integrators.base import Integrator
 from noslip.numerics.tracing import is_eager
 from noslip.run.inputs import given_inputs
 from noslip.run.occurrences import Occurrences
-from noslip.run.one_reference import ReferenceTrajectory
 from noslip.run.pairing import Pairing, pairing_of
 from noslip.run.quick_flow import QuickFlow, brief
 from noslip.run.record import Report, RunInfo, run_info
@@ -136,10 +135,9 @@ class Flown(NamedTuple):
         pairing = (
             quick.pairing if self.parameters is None else pairing_of(given.system, quick.pairing.integrator)
         )
-        runner = ReferenceTrajectory(pairing, self.q, self.v, t0, h)
-        info = run_info(pairing, t0, h, steps, every, runner.backend, **given.record)
-        rows, origin = quick.rows(self.columns), Origin(pairing, runner)
-        return as_trajectory(pairing, rows, self.q, self.v, info, np, origin, None, given.values)
+        info = run_info(pairing, t0, h, steps, every, quick.motion().flow.name, **given.record)
+        rows = quick.rows(self.columns)
+        return as_trajectory(pairing, rows, self.q, self.v, info, np, Origin(pairing), None, given.values)
 
 
 class Again:

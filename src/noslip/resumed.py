@@ -32,7 +32,8 @@ def resume(run: Trajectory, *, steps: int, inputs: Mapping[str, Any] | None = No
     if not isinstance(run, Trajectory):
         raise TypeError(f"`run` must be a Trajectory, but {run!r} was provided")
     more = whole("steps", steps, 0)
-    if run.origin is None or run.origin.runner is None:
+    flow = run.origin is not None and run.origin.pairing.integrator.host_driven
+    if run.origin is None or (run.origin.runner is None and not flow):
         raise ValueError(
             "this run has no state of its method to go on from, since it was loaded or traced; "
             "noslip.rerun(path).run has"
@@ -47,7 +48,7 @@ def resume(run: Trajectory, *, steps: int, inputs: Mapping[str, Any] | None = No
     h, t0, every, done = info.step_size, info.t0, info.save_every, info.steps
     joined = with_later_inputs(pairing.system, run.inputs, inputs, info.inputs_between, more)
     driven = given_inputs(pairing.system, joined, info.inputs_between, done + more, t0, h)
-    if pairing.integrator.host_driven:  # a flow has no steps to go on from: its bits depend on its blocks
+    if flow:  # it has no steps to go on from: its bits depend on its blocks
         how = {"step_size": h, "steps": done + more, "t0": t0, "save_every": every, "inputs": driven.values}
         events, between = dict(pairing.events) or None, info.inputs_between
         return simulate(
@@ -56,6 +57,7 @@ def resume(run: Trajectory, *, steps: int, inputs: Mapping[str, Any] | None = No
     with on_cpu():
         backend = info.backend if info.backend in BACKENDS else "auto"
         runner = trajectory_runner(pairing, run.q0, run.v0, t0, h, backend, driven.table)
+        assert run.origin.runner is not None
         runner.restore(run.origin.runner.snapshot())
         log = Log(pairing.system, pairing.events)
         rows, _ = all_rows(runner, done + more, every, None, conserves_energy(pairing.system), done, log)

@@ -35,7 +35,7 @@ class Origin:
     """What a run was made by, while it is in memory: it is neither saved nor compared."""
 
     pairing: Pairing
-    runner: TrajectoryRunner[Any] | None = None  # at the end of the run; None where it was traced
+    runner: TrajectoryRunner[Any] | None = None  # at its end; None where it was traced, or a flow
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from noslip import Event, SolveFailed, System, prepare, simulate
+from noslip import Event, SolveFailed, System, prepare, resume, simulate
 from noslip.integrators import ReferenceFlow
 from noslip.results import Unread
 from noslip.run.one_reference import ReferenceTrajectory
@@ -55,11 +55,11 @@ def watched(monkeypatch):
     return made
 
 
-@pytest.mark.parametrize(("steps", "every"), [(1, 1), (40, 7), (2100, 3), (2100, 1500)])
+@pytest.mark.parametrize(("steps", "every"), [(1, 1), (40, 7), (1100, 3), (1100, 700)])
 @pytest.mark.parametrize("module", [gearbox, rolling_disk], ids=lambda m: m.__name__.rpartition(".")[2])
 def test_a_prepared_flow_has_the_bits_of_simulate_also_beyond_a_block(module, steps, every, watched):
     system, state = of(module)
-    how = {"step_size": 0.02, "steps": steps, "save_every": every}
+    how = {"step_size": 0.1, "steps": steps, "save_every": every}
     prepared = prepare(system, FLOW, **how)
     careful = simulate(system, FLOW, *state, **how)
     assert prepared(*state) == careful
@@ -80,7 +80,9 @@ def test_a_prepared_flow_takes_other_parameters_and_states(rich):
     assert prepared(1.1 * q, w, parameters=other) == simulate(
         system, FLOW, 1.1 * q, w, parameters=other, **how
     )
-    assert prepared(q, v) == simulate(system, FLOW, q, v, **how)
+    run = prepared(q, v)
+    assert run == simulate(system, FLOW, q, v, **how)
+    assert resume(run, steps=5) == simulate(system, FLOW, q, v, step_size=0.05, steps=35)
     with pytest.raises(ValueError, match="parameter"):
         prepared(q, v, parameters={"mass": 2.0})
 

@@ -1,7 +1,8 @@
 """The motion of one kind of system as code: the flow, and what is shown of the states that it leads to.
 
 A flow begins somewhere, with angles wrapped. A state that it has led to is off its constraints and its energy
-by the errors of the flow: what is shown of it is put back on both, as is the state from which it begins anew.
+by the errors of the flow. What is shown of it is put back on both; the state from which the flow begins anew
+on the constraints alone, so that it is nobody's but the flow's.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ SLOW = 1e-2  # of it in motion: with less, a velocity is not asked to make up fo
 
 @pytree
 class Begun:
-    """Where the flow has begun."""
+    """Where the flow has begun, and with what energy the run has."""
 
     turns: Array  # taken off the angles before
     energy: Array
@@ -68,10 +69,15 @@ class FlowCode(Large):
         n, scalar = system.n, cast(Any, jax.ShapeDtypeStruct((), float))
         x: Any = jax.ShapeDtypeStruct((n,), float)
         self.flow, self.n, self._fixed = flow, n, (system, Begun(x, scalar, scalar, scalar), x, x)
-        self.shown = OfStates(_shown, self._fixed, ((2 * n,), ()), many=True)
+        self.shown = OfStates(_shown, self._fixed, ((2 * n,), ()), many=False)
         self.standing = OfStates(_standing, self._fixed, ((2 * n,), (2,)), many=False)
         self.leaves = self.shown.fixed.slots - 3 * n - 3
         self.free: list[Any] = []  # memory that a run left behind
+
+    @functools.cached_property
+    def many(self) -> OfStates:
+        """As `shown`, with the same bits, several rows at a time; that takes longer to make."""
+        return OfStates(_shown, self._fixed, ((2 * self.n,), ()), many=True)
 
     @functools.cached_property
     def start(self) -> OfStates:
@@ -90,9 +96,9 @@ class FlowCode(Large):
         return row
 
     def begin(self, fixed: np.ndarray, state: np.ndarray, t: float, how: float) -> np.ndarray:
-        """The state from which the flow begins at t, with angles wrapped: `GIVEN` by somebody, one that the
-        flow has led to (`LED`), which is put back, or from which it has begun before (`AGAIN`), as it is.
-        That it has begun there is written into `fixed`."""
+        """The state from which the flow begins at t, with angles wrapped: `GIVEN` by somebody, with the
+        energy that the run has from now on, one that the flow has led to (`LED`), which is put back on its
+        constraints, or from which it has begun before (`AGAIN`), as it is. All is written into `fixed`."""
         found = self.standing(fixed, state[None], np.array([[t, how]]))[:, 0]
         fixed[self.leaves : -2 * self.n] = found[2 * self.n :]
         return found[: 2 * self.n]
@@ -118,12 +124,14 @@ def _standing(fixed: Fixed, state: Array, when: Array) -> tuple[Array, Begun]:
     system, begun, *_ = fixed
     (t, how), here = when, system.at(when[0])
     (q, turns), v = _wrapped(system, state[: system.n], begun.turns), state[system.n :]
-    given, led = system.shown(q, v), _put_back(system, begun, q, v, t)
+    given, led = system.shown(q, v), _on_constraints(system, q, v, t)
     q, v = (
         jnp.where(how == LED, a, jnp.where(how == GIVEN, b, c))
         for a, b, c in zip(led, given, (q, v), strict=True)
     )
-    return jnp.concatenate([q, v]), Begun(turns, here.energy(q, v), here.energy_scale(q, v), t)
+    energy = jnp.where(how == GIVEN, here.energy(q, v), begun.energy)
+    scale = jnp.where(how == GIVEN, here.energy_scale(q, v), begun.energy_scale)
+    return jnp.concatenate([q, v]), Begun(turns, energy, scale, t)
 
 
 def _shown(fixed: Fixed, state: Array, t: Array) -> Shown:
@@ -132,7 +140,9 @@ def _shown(fixed: Fixed, state: Array, t: Array) -> Shown:
     system, begun, low, high = fixed
     (q, turns), v = _wrapped(system, state[: system.n], begun.turns), state[system.n :]
     if system.kind != "nonlinear" or system.k or system.rotations:
-        there = _put_back(system, begun, q, v, t)
+        there = _on_constraints(system, q, v, t)
+        if conserves_energy(system) and not system.first_integrals:
+            there = there[0], there[1] * (1.0 + _missing(system, begun, *there))
         q, v = (jnp.where(t != begun.t, new, old) for new, old in zip(there, (q, v), strict=True))
     lam = system.multipliers(q, v, t)
     energy, _, *rest = values = steps.energies(system.at(t), q, v)
@@ -142,16 +152,17 @@ def _shown(fixed: Fixed, state: Array, t: Array) -> Shown:
     return Shown(q, turns, v, lam, *values, (doubt | _parallel(system, q, v, t)) * 1.0)
 
 
-def _put_back(system: System, begun: Begun, q: Array, v: Array, t: Array) -> tuple[Array, Array]:
-    """The state nearby with g = 0, phi = 0, quaternions of length 1 and the energy that it began with."""
+def _on_constraints(system: System, q: Array, v: Array, t: Array) -> tuple[Array, Array]:
+    """The state nearby with g = 0, phi = 0 and quaternions of length 1."""
     q = put_back(system.at(t), q)
     q, v = system.shown(q, system.project_velocity(q, v, t))
-    return q, v * (1.0 + _missing(system, begun, q, v)) if conserves_energy(system) else v
+    return q, v
 
 
 def _missing(system: System, begun: Begun, q: Array, v: Array) -> Array:
     """By what part a velocity must grow to make up for the energy that is missing, (E0 - E) / (v M v); not
-    where little of the energy is in motion, since the error is not in the velocity there."""
+    where little of the energy is in motion, since the error is not in the velocity there. Other first
+    integrals would pay for it, so it is left where some are declared."""
     missing, twice = begun.energy - system.energy(q, v), v @ (system.mass_matrix(q) @ v)
     size = twice**2 + (SLOW * begun.energy_scale) ** 2
     small = (jnp.abs(missing) <= OFF * begun.energy_scale) & (size > 0)

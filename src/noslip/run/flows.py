@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import importlib.util
+import math
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -19,6 +20,8 @@ from noslip.numerics.pytrees import anatomy
 from noslip.run.programs import Shapes
 from noslip.system import System
 
+LEAST, MOST = 256, 4096  # steps between restarts
+OWN = 32  # of the flow's own steps between them
 OF_TAYLOR = 32_000  # nodes; heyoka's code takes some megabytes, like so many
 UNROLLED = (
     32  # operations up to which heyoka makes code without loops in half a second; it runs twice as fast
@@ -32,6 +35,16 @@ class Flow(Protocol):
 
     def through(self, system: System, state: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, int]:
         """The states at times[1:] from that at times[0], and how many of them were reached."""
+
+    def grain(self, system: System, state: np.ndarray, t: float, h: float) -> int:
+        """After how many steps of h a flow that begins there should begin anew."""
+
+
+def grain_of(own: float, h: float) -> int:
+    """As many steps of h as are 32 of the flow's `own`, a power of two: errors grow with the time since
+    the state was put back on its constraints, and each beginning takes up to a step."""
+    count = OWN * abs(own / h)
+    return MOST if count >= MOST else 2 ** int(math.log2(count)) if count > LEAST else LEAST
 
 
 def flow_of(system: System, tolerance: float) -> Flow:
@@ -76,6 +89,16 @@ class Taylor(Large):
         return OF_TAYLOR
 
     def through(self, system: System, state: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, int]:
+        taken = self._at(system, state, times[0])
+        outcome, *_, grid = taken[0].propagate_grid(times)
+        self.free.append(taken)
+        if outcome == self.reached:
+            return grid[1:], len(times) - 1
+        good = int(np.sum(np.all(np.isfinite(grid[1:]), axis=1)))
+        return grid[1:], min(good, max(len(grid) - 1, 0))
+
+    def _at(self, system: System, state: np.ndarray, t: float) -> tuple[Any, np.ndarray, np.ndarray]:
+        """A solver, which stands there."""
         taken = self.free.pop() if self.free else self.another()
         solver, y, pars = taken
         whose, numbers = self.known
@@ -83,13 +106,14 @@ class Taylor(Large):
             numbers = np.concatenate([np.empty(0), *map(np.ravel, jax.tree.leaves(system))])
             self.known = system, numbers
         pars[:] = numbers[: len(pars)]  # heyoka keeps none after the last that is used
-        y[:], solver.time = state, times[0]
-        outcome, *_, grid = solver.propagate_grid(times)
+        y[:], solver.time = state, t
+        return taken
+
+    def grain(self, system: System, state: np.ndarray, t: float, h: float) -> int:
+        taken = self._at(system, state, t)
+        own = taken[0].step()[1]
         self.free.append(taken)
-        if outcome == self.reached:
-            return grid[1:], len(times) - 1
-        good = int(np.sum(np.all(np.isfinite(grid[1:]), axis=1)))
-        return grid[1:], min(good, max(len(grid) - 1, 0))
+        return grain_of(own, h)
 
     def another(self) -> tuple[Any, np.ndarray, np.ndarray]:
         """A solver for one run at a time, its state and its parameters."""
@@ -125,6 +149,9 @@ class RungeKutta:
         options = {"method": "DOP853", "rtol": rtol, "atol": atol}
         found = solve_ivp(slope, (times[0], times[-1]), state, t_eval=times, **options)  # type: ignore[call-overload]
         return found.y.T[1:], found.y.shape[1] - 1
+
+    def grain(self, system: System, state: np.ndarray, t: float, h: float) -> int:
+        return LEAST
 
 
 @jitted

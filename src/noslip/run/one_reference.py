@@ -15,20 +15,20 @@ from noslip.numerics.forks import require_xla
 from noslip.numerics.pytrees import replaced
 from noslip.run.driving import fed, of_step
 from noslip.run.flow_code import AGAIN, GIVEN, LED, FlowCode, Shown, flow_code_of
+from noslip.run.flows import LEAST
 from noslip.run.pairing import Pairing
 from noslip.run.runner import NOTHING, Happened, Piece, joined, last_of
 from noslip.run.step import Carry, Interval, Row
 from noslip.system import System
 from noslip.system.inputs import Drive, Held
 
-BLOCK = 1024  # steps between restarts of the adaptive flow
 SECONDS = 0.1  # after which a call ends with its block
 
 
 class ReferenceTrajectory:
     """The interface of the compiled loop, on top of an adaptive flow that lands on every saved time."""
 
-    first_piece, brief, grain = 2**20, 1, BLOCK
+    first_piece, brief = 2**20, 1
     join, last = staticmethod(joined), staticmethod(last_of)
 
     def __init__(
@@ -44,12 +44,18 @@ class ReferenceTrajectory:
         self.backend = self.motion.flow.name
         self.fixed = self.motion.fixed(self._system_at_node(0))
         self.state = self.motion.begin(self.fixed, np.concatenate([q, v]), t, GIVEN)
+        self.grain = LEAST if inputs else self.motion.flow.grain(system, self.state, t, h)
         self.first = self._here()
 
     @property
     def turns(self) -> np.ndarray:
         """Taken off the angles so far."""
         return self.fixed[self.motion.leaves : self.motion.leaves + self.n]
+
+    @property
+    def energies(self) -> np.ndarray:
+        """The energy that the run has, and its scale."""
+        return self.fixed[-2 * self.n - 3 : -2 * self.n - 1]
 
     @property
     def time(self) -> np.ndarray:
@@ -85,7 +91,7 @@ class ReferenceTrajectory:
 
         The flow is restarted at the multiples of `grain` and nowhere else, so that the states do not depend
         on how the host cuts the run into calls. There angles are wrapped and the state is put back on its
-        constraints and its energy: they lose digits along the way.
+        constraints: both lose digits along the way.
         """
         failed, parts, until = False, list[Row](), time.monotonic() + SECONDS
         while self.step < stop and not failed:

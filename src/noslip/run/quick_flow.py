@@ -12,8 +12,8 @@ import numpy as np
 
 from noslip.errors import unknown_name
 from noslip.run.flow_code import GIVEN, LED, FlowCode, flow_code_of, numbers_of
-from noslip.run.flows import Taylor
-from noslip.run.one_reference import ReferenceTrajectory, marks_of, rows_of
+from noslip.run.flows import LEAST, Taylor, grain_of
+from noslip.run.one_reference import marks_of, rows_of
 from noslip.run.pairing import Pairing
 from noslip.run.step import TURN, Row
 from noslip.run.sure import SMALL
@@ -31,13 +31,13 @@ def brief(steps: int, began: float) -> bool:
 
 class _Block(NamedTuple):
     """A part of a run without a restart: the times at which the flow is asked; how many rows it has, where
-    they begin among all, where their times lie, and the first of the states that they show."""
+    they begin among all, where their times lie, and how many states before the first they do not show."""
 
     times: np.ndarray
     rows: int
     first: int
     shown: int
-    begins: int
+    skipped: int
 
 
 class _Memory:
@@ -70,17 +70,8 @@ class QuickFlow:
         self.numbers = numbers_of(system)
         self.marks = marks_of(0, steps, every)
         self.count = len(self.marks)
-        self.t, first = t0 + self.marks * h, 0
-        self.blocks = list[_Block]()
-        for begin in range(0, steps, ReferenceTrajectory.grain):
-            end = min(begin + ReferenceTrajectory.grain, steps)
-            marks = marks_of(begin, end, every)
-            unseen = end % every != 0 and end < steps  # no row is due where the block ends
-            rows = len(marks) - (begin > 0) - unseen
-            self.blocks.append(
-                _Block(t0 + marks * h, rows, first, address(self.t) + 8 * first, int(begin > 0))
-            )
-            first += rows
+        self.t = t0 + self.marks * h
+        self._blocks: dict[int, list[_Block]] = {}
         self._motion: weakref.ref[FlowCode] | None = None
         self._looked: tuple[list[float] | None, np.ndarray] = (None, np.empty(0))
         self.everywhere = np.repeat([-np.inf, np.inf], self.n)
@@ -100,7 +91,7 @@ class QuickFlow:
         corners. `numbers` are those of other parameters."""
         motion = self.motion()
         flow = motion.flow
-        if not (isinstance(flow, Taylor) and motion.shown.native):
+        if not (isinstance(flow, Taylor) and motion.many.native):
             return None
         memory = motion.free.pop() if motion.free else _Memory(motion, flow)  # a thread has its own
         memory.leaves[:] = self.numbers if numbers is None else numbers
@@ -113,22 +104,40 @@ class QuickFlow:
         return columns
 
     def _flown(self, motion: FlowCode, flow: Taylor, memory: _Memory) -> np.ndarray | None:
-        shown, solver = motion.shown, memory.solver
+        shown, solver, (_, h, steps, _) = motion.many, memory.solver, self.how
         stride = self.count + shown.width - 1
         out = np.empty((shown.out.slots, stride))
-        at, more = address(out), len(self.blocks)
+        at, grain, grid = address(out), LEAST, out
         memory.pars[:] = memory.own
-        for times, rows, first, when, begins in self.blocks:
-            motion.standing.code.call(memory.at_fixed, memory.at_begun, 1, 1, memory.at_state, memory.at_when)
+        begin = memory.at_fixed, memory.at_begun, 1, 1, memory.at_state, memory.at_when
+        motion.standing.code.call(*begin)
+        if steps > LEAST:
+            memory.y[:], solver.time = memory.start, self.t0
+            grain = grain_of(solver.step()[1], h)
+        for times, rows, first, when, skipped in self._blocks.get(grain) or self._cut(grain):
+            if skipped:
+                memory.state[:], memory.when[:] = grid[-1], (times[0], LED)
+                motion.standing.code.call(*begin)
             memory.begun[:], memory.y[:], solver.time = memory.started, memory.start, times[0]
             outcome, *_, grid = solver.propagate_grid(times)
             if outcome != flow.reached:
                 return None
-            states = address(grid) + 16 * begins * self.n
+            states = address(grid) + 16 * skipped * self.n
             shown.code.call(memory.at_fixed, at + 8 * first, rows, stride, states, when)
-            if more := more - 1:
-                memory.state[:], memory.when[:] = grid[-1], (times[-1], LED)
         return None if np.add.reduce(out[-1, : self.count]) else out[:, : self.count]
+
+    def _cut(self, grain: int) -> list[_Block]:
+        """The blocks of a run that begins anew after so many steps."""
+        (t0, h, steps, every), blocks, first = self.how, list[_Block](), 0
+        for begin in range(0, steps, grain):
+            end = min(begin + grain, steps)
+            marks = marks_of(begin, end, every)
+            unseen = end % every != 0 and end < steps  # no row is due where the block ends
+            rows = len(marks) - (begin > 0) - unseen
+            blocks.append(_Block(t0 + marks * h, rows, first, address(self.t) + 8 * first, int(begin > 0)))
+            first += rows
+        self._blocks[grain] = blocks
+        return blocks
 
     def looked_at(self, q: np.ndarray) -> np.ndarray | None:
         """The box in which the conditions of the system have been looked at; None where q is not in it, or

@@ -13,7 +13,8 @@ from noslip.integrators.solve import Status
 from noslip.numerics.pytrees import replaced
 from noslip.run import step as steps
 from noslip.run.events import LOCATED, SLOTS, TINY, Events, crosses
-from noslip.run.flow_code import AGAIN, LED
+from noslip.run.flow_code import GIVEN, LED
+from noslip.run.flows import LEAST
 from noslip.run.one_reference import ReferenceTrajectory, failed_at
 from noslip.run.pairing import Pairing
 from noslip.run.runner import NOTHING, Happened, Piece, joined
@@ -25,25 +26,23 @@ from noslip.system.inputs import Drive
 class WatchingReference(ReferenceTrajectory):
     """A block of steps at a time; resets begin a new one, and what was computed of the old one is lost."""
 
-    grain = 256
-
     def __init__(
         self, pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float, h: float, inputs: Drive = None
     ):
         assert inputs is None, "simulate refuses arrays of inputs here"
         super().__init__(pairing, q, v, t, h)
-        self.events, self.told = pairing.events, NOTHING
+        self.events, self.told, self.grain = pairing.events, NOTHING, LEAST
         self.values = self._values_here(t)
 
     def happened(self) -> Happened:
         return self.told
 
     def snapshot(self) -> Carry:
-        return replaced(super().snapshot(), watch=self.values)
+        return replaced(super().snapshot(), watch=np.concatenate([self.values, self.energies]))
 
     def restore(self, carry: Carry) -> None:
         super().restore(carry)
-        self.values = np.asarray(carry.watch)
+        self.values, self.energies[:] = np.split(np.array(carry.watch), [len(self.events)])
 
     def to(self, stop: int, last: int, every: int) -> Piece[Row]:
         parts: list[Row] = [jax.tree.map(lambda x: x[:0], self.first)]
@@ -149,7 +148,7 @@ class WatchingReference(ReferenceTrajectory):
         rows = self._commit(marks, states, -1, every, False)
         if begun is not None:  # what follows has the energy that the reset gave it
             turns = self.turns.copy()
-            self._begin(*begun, AGAIN)
+            self._begin(*begun, GIVEN)
             self.turns[:] = turns
         self.step = before + 1
         if which >= 0 or self.step % every == 0 or self.step == last:
