@@ -310,7 +310,6 @@ def test_events_are_saved_with_the_run(tmp_path):
         ({"events": [FLOOR], "steps": 3}, TypeError, "must be a mapping"),
         ({"events": {"a/b": FLOOR}}, ValueError, "without '/'"),
         ({"events": {"a": Event(lambda q, v, p: q)}, "steps": 3}, ValueError, "must be a number"),
-        ({"events": {"a": FLOOR}, "save_at": [0.1], "store": "a.zarr"}, ValueError, "leave `save_at` out"),
         (
             {"events": {"a": Event(height, reset=lambda q, v, p: (q, 1.0))}, "steps": 3},
             ValueError,

@@ -23,6 +23,7 @@ from noslip.integrators import (
     ReferenceFlow,
     RungeKutta4,
     SemiImplicitDLA,
+    VariableStep,
     VelocityNonholonomic,
 )
 
@@ -81,7 +82,9 @@ def check_switch(method, atol=1e-12):
 MAPPED = VelocityNonholonomic(
     rho=RhoFunctions(lambda q, r: (q + r) / 2, lambda q, r, h: (r - q) / h, (0.0,) * 5)
 )
-WITHOUT_MEMORY = [m for m in METHODS if not isinstance(m, DiscreteLagrangeDAlembert | Projected)]
+WITHOUT_MEMORY = [
+    m for m in METHODS if not isinstance(m, DiscreteLagrangeDAlembert | Projected | VariableStep)
+]
 
 
 @pytest.mark.parametrize(
@@ -99,18 +102,50 @@ def test_switched_torques_are_exact_for_every_method(method):
     check_switch(method)
 
 
-def test_a_switched_torque_is_met_at_its_node_to_the_order_of_two_point_methods():
-    # q is of order 2; the velocity that they save is that of the pair, of order 1
-    errors = []
-    for factor in (1, 2):
-        torques = {name: np.repeat(x, 2 * factor) for name, x in TORQUES.items()}
-        options = {"step_size": 0.05 / factor, "steps": 20 * factor, "inputs": torques}
-        run, exact = (
-            simulate(driven.ROBOT, m, driven.Q0, driven.V0, **options)
-            for m in (DiscreteLagrangeDAlembert(), ReferenceFlow())
-        )
-        errors.append(np.max(np.abs(run.q - exact.q)))
-    assert np.log2(errors[0] / errors[1]) > 1.9
+def switched_orders(method):
+    """Of q and v at the end of a run whose torques switch in its middle, against the exact motion."""
+
+    def torques(steps):
+        return {"left": np.repeat([1.0, -2.0], steps // 2), "right": np.repeat([0.3, 0.8], steps // 2)}
+
+    def end(method, steps):
+        options = {"step_size": 1 / steps, "steps": steps, "inputs": torques(steps), "save_every": steps}
+        run = simulate(driven.ROBOT, method, driven.Q0, driven.V0, **options)
+        return np.array([run.q[-1], run.v[-1]])
+
+    exact, counts = end(ReferenceFlow(), 2), (40, 80) if method.order < 3 else (8, 16)
+    errors = [np.max(np.abs(end(method, steps) - exact), axis=1) for steps in counts]
+    return np.log2(errors[0] / errors[1])
+
+
+TWO_POINT = [DiscreteLagrangeDAlembert(), DiscreteLagrangeDAlembert(beta=0.3, symmetrized=True)]
+NO_TORQUES = (Projected, VariableStep)  # one takes no forces, the other no arrays
+
+
+@pytest.mark.parametrize(
+    "method", [TWO_POINT[0], *(pytest.param(m, marks=pytest.mark.slow) for m in TWO_POINT[1:])]
+)
+def test_a_switch_costs_two_point_methods_no_order(method):
+    """They carry the force of the last step into the next, each with its own inputs, so that two runs are not
+    one, but q has its order 2; the velocity that they save is that of the pair, of order 1."""
+    q, v = switched_orders(method)
+    assert abs(q - 2) < 0.1
+    assert abs(v - 1) < 0.1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "method",
+    [
+        *(m for m in METHODS if not isinstance(m, NO_TORQUES)),
+        MAPPED,
+        ReducedDLA(group="planar"),
+        LobattoSpark(4),
+    ],
+    ids=str,
+)
+def test_a_switched_torque_costs_no_method_its_order(method):
+    assert np.all(switched_orders(method) > method.order - 0.15)
 
 
 # ---- inputs in the Lagrangian and in the constraints ------------------------------------------------------

@@ -32,11 +32,12 @@ from noslip.run.choose import on_cpu, trajectory_runner
 from noslip.run.drive import all_rows, steps_until
 from noslip.run.events import NEVER, Event, bounded, checked
 from noslip.run.inputs import Inputs, given_inputs, refuse_arrays
+from noslip.run.looking import Looking
 from noslip.run.occurrences import Log
 from noslip.run.pacing import Progress
 from noslip.run.pairing import Pairing
 from noslip.run.record import run_info
-from noslip.run.runner import TrajectoryRunner
+from noslip.run.runner import RowsRunner, TrajectoryRunner
 from noslip.run.scan import scan
 from noslip.run.sure import SMALL
 from noslip.system import System
@@ -142,10 +143,8 @@ def simulate(
         pairing = check_run(system, integrator, q, v, t, h, backend, regular=first).watching(watched)
         stable = pairing.where_forms_are_parallel if parallel_at(pairing, q, v, t) else pairing
         if store is not None:
-            if times is not None:
-                raise ValueError("`store` keeps every `save_every`-th row; leave `save_at` out")
             return _in_store(
-                pairing, stable, q, v, t, h, steps, every, backend, progress, throw, store, given
+                pairing, stable, q, v, t, h, steps, every, backend, progress, throw, store, given, times
             )
         while True:
             runner = trajectory_runner(stable, q, v, t, h, backend, given.table)
@@ -217,16 +216,22 @@ def _in_store(
     throw: bool,
     store: str | Path,
     given: Inputs,
+    times: np.ndarray | None,
 ) -> Trajectory:
     """The run in that folder, begun or gone on with."""
-    from noslip.run.trajectory_store import Task, read_rows, run_to_store
+    from noslip.run.stored_rows import has_rows, read_rows
+    from noslip.run.trajectory_store import Task, run_to_store
 
-    def runner(orthogonal: bool) -> TrajectoryRunner[Any]:
+    def runner(orthogonal: bool) -> RowsRunner[Any]:
         chosen = pairing.where_forms_are_parallel if orthogonal else stable
-        return trajectory_runner(chosen, q, v, t, h, backend, given.table)
+        made = trajectory_runner(chosen, q, v, t, h, backend, given.table)
+        if times is None:
+            return made
+        there = partial(_elsewhere, chosen, h, backend)
+        return Looking(made, there, chosen.system, pairing.events, times, t, h, given.table)
 
     system = pairing.system
-    info = run_info(pairing, t, h, steps, every, runner(False).backend, **given.record)
+    info = run_info(pairing, t, h, steps, every, runner(False).backend, times is not None, **given.record)
     info = replace(info, events=tuple(name for name, _ in pairing.events))
     task = Task(
         system,
@@ -238,8 +243,11 @@ def _in_store(
         steps,
         every,
         conserves_energy(system),
+        times,
     )
     cause = run_to_store(task, store, progress)
+    if cause and not has_rows(store):
+        raise stopped(cause, f"interrupted before its first row; the same call goes on from '{store}'", None)
     found, run = read_rows(store), Trajectory.open(store)
     if cause:
         message = (

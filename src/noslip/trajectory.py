@@ -247,7 +247,7 @@ class Trajectory:
     def open(cls, path: str | Path) -> Trajectory:
         """A run that `simulate(..., store=path)` has written, or is writing: the rows that it has now, read
         from the disk when they are indexed."""
-        from noslip.run.trajectory_store import read_rows
+        from noslip.run.stored_rows import read_rows
 
         stored = read_rows(path)
         return cls.of_columns(stored.columns, stored.info)

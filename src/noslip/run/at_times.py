@@ -104,10 +104,14 @@ def rows_at(
 
 
 def dated(system: System, rows: Row, times: np.ndarray, t0: float, h: float, inputs: Drive) -> Row:
-    """The rows with the times that were asked for and the multipliers of the motion there, up to a
-    failure."""
+    """As `placed`, up to a failure."""
+    return up_to_a_failure(placed(system, rows, times, t0, h, inputs))
+
+
+def placed(system: System, rows: Row, times: np.ndarray, t0: float, h: float, inputs: Drive) -> Row:
+    """The rows with the times that were asked for and the multipliers of the motion there."""
     driving = of_step(inputs, steps_between(times, t0, h))
-    return up_to_a_failure(_of_the_motion(system, replaced(rows, t=times), driving))
+    return _of_the_motion(system, replaced(rows, t=times), driving)
 
 
 def steps_between(times: np.ndarray, t0: float, h: float) -> np.ndarray:

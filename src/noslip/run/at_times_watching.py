@@ -43,7 +43,7 @@ def watched_rows_at(
     inputs: Drive = None,
 ) -> tuple[Row, BaseException | None]:
     """As `rows_at`; a terminal event's state is the last row. `elsewhere` makes a runner at another state."""
-    looks = _Looks(runner, elsewhere, system, events, times, t0, h, inputs)
+    looks = LooksAside(runner, elsewhere, system, events, times, t0, h, inputs)
     done, failed, ended, end = 0, False, False, list[Row]()
     pace = Pace(runner.first_piece, SECONDS_PER_CALL, runner.grain)
     with Meter(progress, steps) as show, Interruption(steps > runner.brief) as interruption:
@@ -69,7 +69,7 @@ def watched_rows_at(
     return dated(system, seen, np.append(times[:count], seen.t[count:]), t0, h, inputs), cause
 
 
-class _Looks:
+class LooksAside:
     """The rows that have been looked at, by the number of their time."""
 
     def __init__(

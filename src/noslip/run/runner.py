@@ -48,17 +48,12 @@ class Happened(NamedTuple):
 NOTHING = Happened(np.empty(0, int), np.empty(0), np.empty(0), np.empty(0), -1)
 
 
-class TrajectoryRunner(Protocol[Rows]):
-    """One trajectory, standing at some step with the whole state of its method."""
+class RowsRunner(Protocol[Rows]):
+    """What makes the rows of a run, standing at some step with the whole state of the method."""
 
     backend: str
     first_piece: int  # steps of the first call, before their speed is known
-    brief: int  # runs of so many steps are over before anybody could interrupt them
-    grain: int  # a look aside begins at multiples of this
     first: Rows  # the row of the initial time
-
-    def feed(self, drive: Drive) -> None:
-        """The inputs of the next step, of a run that was begun with some."""
 
     def to(self, stop: int, last: int, every: int) -> Piece[Rows]:
         """Go on towards step `stop`, as far as one call can, or to the next step with an event in it. Rows
@@ -67,24 +62,34 @@ class TrajectoryRunner(Protocol[Rows]):
     def happened(self) -> Happened:
         """The events within the last step of the last call."""
 
-    def aside(self, parts: np.ndarray) -> Rows:
-        """Rows at these numbers of steps from here, increasing, from 0 up to `grain`: by one shortened step
-        each. The run stands where it was; only its record of solves begins anew."""
-
     def join(self, parts: list[Rows]) -> Row:
         """The rows of several calls as arrays, time first."""
-
-    def last(self, rows: Rows) -> tuple[float, np.ndarray, np.ndarray]:
-        """t, q with angles unwrapped, and v of the last of these rows."""
-
-    def step_size(self, h: float) -> None:
-        """Go on with another step, say backwards."""
 
     def snapshot(self) -> Carry:
         """Everything that the next step needs."""
 
     def restore(self, carry: Carry) -> None:
         """Go on from there."""
+
+
+class TrajectoryRunner(RowsRunner[Rows], Protocol[Rows]):
+    """One trajectory."""
+
+    brief: int  # runs of so many steps are over before anybody could interrupt them
+    grain: int  # a look aside begins at multiples of this
+
+    def feed(self, drive: Drive) -> None:
+        """The inputs of the next step, of a run that was begun with some."""
+
+    def aside(self, parts: np.ndarray) -> Rows:
+        """Rows at these numbers of steps from here, increasing, from 0 up to `grain`: by one shortened step
+        each. The run stands where it was; only its record of solves begins anew."""
+
+    def last(self, rows: Rows) -> tuple[float, np.ndarray, np.ndarray]:
+        """t, q with angles unwrapped, and v of the last of these rows."""
+
+    def step_size(self, h: float) -> None:
+        """Go on with another step, say backwards."""
 
 
 class MembersRunner(Protocol):

@@ -22,6 +22,7 @@ from noslip.errors import Damaged
 from noslip.files import sweep
 from noslip.integrators.solve import Status
 from noslip.run.along import up_to_a_failed_row
+from noslip.run.at_times import steps_between, up_to_a_failure
 from noslip.run.checked import AT_ONCE, BY_ROWS, array_of, new_array, open_checked, require_zarr
 from noslip.run.checkpoints import (
     HEAD,
@@ -30,23 +31,21 @@ from noslip.run.checkpoints import (
     begin_folder,
     new_checkpoints,
     note,
-    open_attributes,
     state_of,
     state_words,
 )
-from noslip.run.columns import Column
 from noslip.run.drive import SECONDS_PER_CALL, merge_failed_row
 from noslip.run.events import NEVER, Events
 from noslip.run.occurrences import Log
 from noslip.run.pacing import Interruption, Meter, Pace, Progress
 from noslip.run.record import RunInfo
-from noslip.run.runner import TrajectoryRunner, joined
+from noslip.run.runner import RowsRunner, joined
 from noslip.run.step import TURN, Row
 from noslip.run.store_layout import CHUNK_BYTES, description_of_run, digest, equations, of_events
+from noslip.run.stored_rows import WHAT
 from noslip.system import System
 from noslip.system.conditions import broken_along, parallel_along
 
-WHAT = "a trajectory"
 SHARE_OF_WRITING = 0.1  # of the time, where rows come slowly
 EVENTS_AT_ONCE = 2**15  # of one kind, in a chunk
 Block = dict[str, np.ndarray]  # rows of the columns that have a time axis
@@ -59,13 +58,14 @@ class Task:
 
     system: System
     stepped: System  # the same, perhaps with orthogonal one-forms
-    runner: Callable[[bool], TrajectoryRunner[Any]]  # at the start; whether one-forms are made orthogonal
+    runner: Callable[[bool], RowsRunner[Any]]  # at the start; whether one-forms are made orthogonal
     columns: Callable[[Row, RunInfo], Columns]
     info: RunInfo
     events: Events
     steps: int
     every: int
     conserved: bool
+    times: np.ndarray | None = None  # of the rows, where they were asked for
 
 
 def run_to_store(task: Task, path: str | Path, progress: bool | Progress | None) -> BaseException | None:
@@ -86,6 +86,8 @@ def _call(task: Task, first: Row) -> dict[str, Any]:
     states = {name: of_run[name][1] for name in ("q0", "v0")}
     functions = {"functions of the system": "digest " + digest(equations(task.system).encode())}
     given = {name: x for name, (dims, x) in of_run.items() if dims == ("input",)}
+    if task.times is not None:
+        states["save_at"] = task.times
     return description_of_run(task.info, states, of_events(task.system, task.events), functions, given)
 
 
@@ -152,7 +154,7 @@ class _Writer:
 
     task: Task
     folder: Path
-    runner: TrajectoryRunner[Any]
+    runner: RowsRunner[Any]
     going: _Going
     waiting: list[Row] = field(default_factory=list)  # rows that are not on disk yet
     amended: bool = False  # whether the first of them replaces the last one on disk
@@ -173,7 +175,7 @@ class _Writer:
             return
         self.mark = self.checkpoints.take(0)
         sweep(self.folder, below=True)
-        if self.written:
+        if self.written or self.reached:
             self.going = _Going.of(there.state[kinds:], self.going)
             if self.going.orthogonal[0]:
                 self.runner = self.task.runner(True)
@@ -187,7 +189,7 @@ class _Writer:
         steps, every = self.task.steps, self.task.every
         pace, last, pause = Pace(self.runner.first_piece, SECONDS_PER_CALL), time.monotonic(), 0.0
         with Meter(progress, steps) as show, Interruption() as interruption:
-            self.finished = self.reached >= steps
+            self.finished = self.reached >= steps and self.written > 0
             while not interruption.asked:
                 if not self.finished:
                     rows, self.reached, failed = self.runner.to(pace.stop(self.reached, steps), steps, every)
@@ -208,7 +210,8 @@ class _Writer:
         return interruption.before_the_end(self.finished)
 
     def _begin(self) -> None:
-        self.waiting, self.amended, self.tail = [self.going.first], False, {}
+        self.waiting = [self.going.first] if self.task.times is None else []
+        self.amended, self.tail = False, {}
         self.written = self.reached = 0
         self.counts, self.log = 0 * self.counts, Log(self.task.system, self.task.events)
         self.info, self.finished = self.task.info, False
@@ -223,17 +226,31 @@ class _Writer:
         if count == 1 and len(rows.step):
             self.going.second = _row(rows, 0)
         known = [self.going.first, self.going.second, self.going.last][: min(count, 3)]
+        if self.task.times is not None:
+            known = [self.going.last][: min(count, 1)]
+            self._count_steps(rows, int(known[0].step[0]) if known else 0)
         whole = joined([*known, rows])
-        judged = up_to_a_failed_row(merge_failed_row(whole), self.task.conserved)
+        judged = self._judged(whole)
         if failed or len(judged.step) < len(whole.step):
             self._replace_last()
-            rows, failed = jax.tree.map(lambda x: x[len(known) - 1 :], judged), True
+            rows, failed = jax.tree.map(lambda x: x[max(len(known) - 1, 0) :], judged), True
         else:
             rows = jax.tree.map(lambda x: x[len(known) :], judged)
         if len(rows.step):
             self.waiting.append(rows)
             self.going.last = _row(rows, -1)
         return failed
+
+    def _judged(self, rows: Row) -> Row:
+        """Up to one that has failed."""
+        if self.task.times is not None:
+            return up_to_a_failure(rows)
+        return up_to_a_failed_row(merge_failed_row(rows), self.task.conserved)
+
+    def _count_steps(self, rows: Row, before: int) -> None:
+        """Of rows at given times of a run with events, some of which were looked at from resets."""
+        if self.task.events and len(rows.step):
+            rows.interval.steps[:] = np.diff(np.maximum.accumulate(rows.step), prepend=before)
 
     def _replace_last(self) -> None:
         """Leave room for the last row once more, as the failure after it has changed its record."""
@@ -347,6 +364,8 @@ class _Writer:
     def _ended_at(self, start: int, block: Block, row: int, reason: str) -> tuple[int, Block]:
         """Without this row and those after it; the one before says why."""
         step = int(self.going.last.step[0]) - int(np.sum(block["report_steps"][row + 1 :]))
+        if self.task.times is not None:
+            step = 1 + int(steps_between(block["time"][row : row + 1], self.info.t0, self.info.step_size)[0])
         self._end(step - int(block["report_steps"][row]))
         if row == 0:  # the one before is in the chunk before
             start, row = start - self.at_once, self.at_once
@@ -360,34 +379,3 @@ class _Writer:
 
 def _row(rows: Row, k: int) -> Row:
     return jax.tree.map(lambda x: x[k : k + 1] if k >= 0 else x[-1:], rows)
-
-
-@dataclass(frozen=True)
-class StoredRows:
-    """What a trajectory on disk holds: the record of the run, its columns, where it stands, and the sentence
-    of a condition that ended it."""
-
-    info: RunInfo
-    columns: dict[str, Any]
-    finished: bool
-    reached: int
-    ended: str
-
-
-def read_rows(path: str | Path) -> StoredRows:
-    """The trajectory in that folder, complete or not; columns are read from the disk when indexed."""
-    require_zarr()
-    attributes, folder = open_attributes(path, WHAT), Path(path)
-    group = open_checked(folder, "r")
-    there = Checkpoints(folder, group).read(0)  # before the columns, which may grow meanwhile
-    if not there.written:
-        raise ValueError(f"'{folder}' has no rows yet")
-    info, columns = RunInfo.from_attributes(attributes), dict[str, Any]()
-    counts = {f"event_{name}": int(there.state[k]) for k, name in enumerate(info.events)}
-    counts["time"] = there.written
-    for name, dims in attributes["layout"]["columns"].items():
-        array = array_of(group, name)
-        columns[name] = Column(array, counts[dims[0]]) if dims[0] in counts else array[...]
-        if dims[0] in counts and array.shape[0] < counts[dims[0]]:
-            raise Damaged(f"'{folder}' is damaged: '{name}' has fewer rows than its checkpoint counts")
-    return StoredRows(info, columns, there.finished, there.reached, attributes.get("ended", ""))
