@@ -72,7 +72,7 @@ def nearest_position(system: System, q: np.ndarray, fixed: Iterable[str]) -> np.
 
 
 def placed(system: System, free: Array, q: Array) -> Array:
-    """What `nearest_position` finds, as a function of JAX: `free` is 1 for coordinates that may move, 0 for the
+    """What `nearest_position` finds, as a function of JAX: `free` is 1 for coordinates that may move, 0 for
     others. A rotation has length 1 and u0 >= 0 then; NaN where nothing is found."""
     if not system.k:
         return q
