@@ -6,9 +6,16 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from noslip import System
+from noslip import System, rotations
 from noslip.sampling import Ball, Box, on_constraint, on_energy_shell
-from noslip.systems import appell_hamel, nonholonomic_particle, quartic, turntable_ball
+from noslip.systems import (
+    appell_hamel,
+    nonholonomic_particle,
+    quartic,
+    rolling_coin,
+    spherical_pendulum,
+    turntable_ball,
+)
 
 SIZE = 20000
 DEVIATIONS = 4.0  # of the mean of SIZE draws; the seeds are fixed, so this is decided once
@@ -112,6 +119,60 @@ def test_a_member_depends_on_the_seed_and_its_number_alone(draw):
         for all_of_them, some in zip(whole, sample(part), strict=True):
             np.testing.assert_array_equal(all_of_them[part.start : part.stop], some)
     assert not np.array_equal(whole[0][:17], sample(17, seed=12)[0])
+
+
+def test_draws_from_a_ball_are_uniform_on_the_sphere_that_they_are_moved_to():
+    """Radially, so that z is uniform by Archimedes; what is fixed keeps the law of the draws."""
+    system = spherical_pendulum.system(length=1.3, mass=0.7)
+    q, v = on_constraint(system, SIZE, region=Ball(np.zeros(3), 1.5), seed=2, temperature=0.4)
+    np.testing.assert_allclose(np.linalg.norm(q, axis=1), 1.3, rtol=1e-15)
+    np.testing.assert_allclose(np.sum(q * v, axis=1), 0.0, atol=1e-14)
+    uniform = scipy.stats.uniform
+    assert scipy.stats.kstest(q[:, 2], uniform(-1.3, 2.6).cdf).pvalue > 1e-3
+    assert_mean(0.35 * np.sum(v**2, axis=1), 0.4)  # two free velocities
+    below = Box([-0.4, -0.3, -1.4], [0.5, 0.6, -1.0])
+    q, _ = on_constraint(system, SIZE, region=below, seed=2, fixed=("x", "y"))
+    assert scipy.stats.kstest(q[:, 0], uniform(-0.4, 0.9).cdf).pvalue > 1e-3
+    np.testing.assert_allclose(q[:, 2], -np.sqrt(1.69 - q[:, 0] ** 2 - q[:, 1] ** 2), rtol=1e-14)
+
+
+def test_the_shell_of_a_pendulum_has_uniform_heights_up_to_where_it_ends():
+    """Two free velocities: the density of the draws is left as it is where the energy suffices."""
+    system = spherical_pendulum.system(length=1.3, mass=0.7)
+    q, v = on_energy_shell(system, 0.35, 4000, region=Ball(np.zeros(3), 1.5), seed=5)
+    assert scipy.stats.kstest(q[:, 2], scipy.stats.uniform(-1.3, 1.3 + 0.5).cdf).pvalue > 1e-3
+    np.testing.assert_allclose(0.35 * np.sum(v**2, axis=1) + 0.7 * q[:, 2], 0.35, rtol=1e-13)
+    np.testing.assert_allclose(np.sum(q * v, axis=1), 0.0, atol=1e-14)
+
+
+@pytest.mark.slow
+def test_a_coin_is_drawn_with_uniform_rotations_places_and_three_free_velocities():
+    system = rolling_coin.system(h=0.1, A=0.3)
+    region = Box([-1.0, -2.0, 0.2, 0, 0, 0, 0], [1.0, 2.0, 1.0, 1, 1, 1, 1])
+    q, v = on_constraint(system, SIZE, region=region, seed=3, temperature=1.7)
+    assert np.max(np.abs(each(system.g, q))) < 1e-14
+    assert np.max(np.abs(each(system.phi, q, v))) < 1e-13
+    for k, size in ((0, 1.0), (1, 2.0)):
+        assert scipy.stats.kstest(q[:, k], scipy.stats.uniform(-size, 2 * size).cdf).pvalue > 1e-3
+    axis = each(lambda q: rotations.matrix(q[3:])[2, 2], q)
+    assert scipy.stats.kstest(axis, scipy.stats.uniform(-1, 2).cdf).pvalue > 1e-3
+    assert np.min(q[:, 3]) >= 0
+    np.testing.assert_allclose(np.linalg.norm(q[:, 3:], axis=1), 1.0, rtol=1e-15)
+    assert_mean(each(lambda q, v: v @ system.mass_matrix(q) @ v, q, v), 3 * 1.7)
+    q, v = on_energy_shell(system, 1.9, 500, region=region, seed=4)
+    np.testing.assert_allclose(each(system.energy, q, v), 1.9, rtol=1e-13)
+
+
+def test_draws_without_a_position_are_an_error_and_not_left_out():
+    system = spherical_pendulum.system()
+    far = Box([-2.0, -0.1, -1.0], [2.0, 0.1, 1.0])
+    words = r"every draw must find a position with g\(q\) = 0 near it, but \d+ of 50 found none"
+    with pytest.raises(ValueError, match=words):
+        on_constraint(system, 50, region=far, seed=0, fixed=("x", "y"))
+    with pytest.raises(ValueError, match="1 holonomic constraints must be met by as many coordinates, but"):
+        on_constraint(system, 50, region=far, seed=0, fixed=("x", "y", "z"))
+    with pytest.raises(TypeError, match="`fixed` must be a tuple of names, but the string 'x'"):
+        on_constraint(system, 50, region=far, seed=0, fixed="x")
 
 
 def test_what_cannot_be_sampled_is_refused():

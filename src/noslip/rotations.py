@@ -14,7 +14,9 @@ and the point that touches moves with v + W x a, a = A contact.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from typing import Any
 
 import jax.numpy as jnp
@@ -25,6 +27,19 @@ from noslip.errors import shown
 
 AXES = "xyz"
 Contact = Callable[[Array], Array]
+_written: ContextVar[tuple[Array, str] | None] = ContextVar("written", default=None)
+
+
+@contextlib.contextmanager
+def written(A: Array, axes: str) -> Iterator[None]:
+    """For what writes formulas down: in here every u is the rotation A, and its velocity is (0, rates / 2),
+    rates about the given axes. So the functions below that know u by its matrix and its rates alone give
+    formulas in these; what reads u in another way gives nonsense, which its writer must find."""
+    token = _written.set((A, axes))
+    try:
+        yield
+    finally:
+        _written.reset(token)
 
 
 def names(name: str) -> tuple[str, str, str, str]:
@@ -44,6 +59,8 @@ def compose(first: Any, *others: Any) -> Array:
 
 def matrix(u: Any) -> Array:
     """A of shape (3, 3): space = A body."""
+    if (shown_as := _written.get()) is not None:
+        return shown_as[0]
     a, b, c, d = jnp.asarray(u, float)
     rows = [
         [a * a + b * b - c * c - d * d, 2 * (b * c - a * d), 2 * (b * d + a * c)],
@@ -61,6 +78,10 @@ def frame(axes: str) -> Callable[[Any], Array]:
     s = 1.0 if axes == "body" else -1.0
 
     def columns(u: Any) -> Array:
+        if (shown_as := _written.get()) is not None:
+            A, given = shown_as
+            turned = jnp.eye(3) if axes == given else A.T if axes == "space" else A
+            return jnp.concatenate([jnp.zeros((1, 3)), turned]) / 2
         a, b, c, d = jnp.asarray(u, float)
         rows = [[-b, -c, -d], [a, -s * d, s * c], [s * d, a, -s * b], [-s * c, s * b, a]]
         return jnp.array(rows) / 2

@@ -15,13 +15,20 @@ ensemble must follow; these two are independent of the choice of a frame of D an
 Rotations are drawn uniformly from all of them, whatever the region has there, which must be a box; dq is then
 that measure, M its part along the turns, and k is one less for each. u has u0 >= 0, since -u is the same.
 
+With holonomic constraints g(q) = 0 a draw from the region is moved to a position that satisfies them, as
+`System.project_position` does: by Newton's method along M^-1 G^T with M of the draw, where the coordinates
+`fixed` stay as drawn, by default those of rotations. What is said of dq above is then said of the draws, and
+D_q has one dimension less for each. So where g determines the others, the fixed ones keep their law: a body
+on a plane that is given by all but its height has uniform x, y and rotations. A draw from which no such
+position is found is an error, not left out.
+
 Member i is drawn from the seed and i alone: `members=range(a, b)` are rows a to b of any larger sample, so
 that neither the number of workers nor the size of chunks changes a state.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -37,7 +44,7 @@ from noslip.errors import shown
 from noslip.rotations import frame
 from noslip.run.arguments import as_floats, whole
 from noslip.run.choose import on_cpu
-from noslip.system import System
+from noslip.system import System, positions
 
 BLOCK = 2**13  # proposals of one compiled call
 AT_ONCE = 32  # calls under way together
@@ -92,34 +99,54 @@ Region = Box | Ball
 
 
 def on_constraint(
-    system: System, members: int | range, *, region: Region, seed: int, temperature: float = 1.0
+    system: System,
+    members: int | range,
+    *,
+    region: Region,
+    seed: int,
+    temperature: float = 1.0,
+    fixed: Iterable[str] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """States (q0s, v0s), q uniform in the region, v normal on D_q: T has the mean temperature k / 2."""
+    """States (q0s, v0s), q uniform in the region, v normal on D_q: T has the mean temperature k / 2. `fixed`
+    are the coordinates that holonomic constraints do not move, by default those of rotations."""
     numbers, region, key = _checked(system, members, region, seed)
+    free = _movable(system, fixed)
     temperature = float(as_floats("temperature", temperature, (), False))
     if not 0 <= temperature < np.inf:
         raise ValueError(f"`temperature` must be a number >= 0, but {shown(temperature)} was provided")
     scale = jnp.asarray(temperature)
     with on_cpu():
-        return _in_blocks(lambda numbers: _normal_states(system, region, key, scale, numbers), numbers)
+        drawn = _in_blocks(lambda numbers: _normal_states(system, region, free, key, scale, numbers), numbers)
+    return _placed_all(system, *drawn)
 
 
 def on_energy_shell(
-    system: System, energy: float, members: int | range, *, region: Region, seed: int
+    system: System,
+    energy: float,
+    members: int | range,
+    *,
+    region: Region,
+    seed: int,
+    fixed: Iterable[str] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """States (q0s, v0s) of that energy; the region must hold all positions that matter, or it truncates."""
+    """States (q0s, v0s) of that energy; the region must hold all positions that matter, or it truncates.
+    `fixed` is that of `on_constraint`."""
     numbers, region, key = _checked(system, members, region, seed)
     if not np.isfinite(energy):
         raise ValueError(f"`energy` must be finite, but {shown(energy)} was provided")
-    free = _free(system)
-    if free < 2:
-        raise ValueError(f"an energy shell needs two free velocities or more, but this system has {free}")
+    count = _free(system)
+    if count < 2:
+        raise ValueError(f"an energy shell needs two free velocities or more, but this system has {count}")
+    free = _movable(system, fixed)
     level = jnp.asarray(as_floats("energy", energy, (), False))
     with on_cpu():
-        bound = _largest_density(system, region, jax.random.fold_in(key, 0), level)
+        bound = _largest_density(system, region, free, jax.random.fold_in(key, 0), level)
         draws = jax.random.fold_in(key, 1)
-        turns = _first_accepted(system, region, draws, level, bound, numbers)
-        return _in_blocks(lambda *which: _shell_states(system, region, draws, level, *which), numbers, turns)
+        turns = _first_accepted(system, region, free, draws, level, bound, numbers)
+        drawn = _in_blocks(
+            lambda *which: _shell_states(system, region, free, draws, level, *which), numbers, turns
+        )
+    return _placed_all(system, *drawn)
 
 
 def _checked(
@@ -127,10 +154,6 @@ def _checked(
 ) -> tuple[np.ndarray, Any, Array]:
     if not isinstance(system, System):
         raise TypeError(f"`system` must be a System, but {shown(system)} was provided")
-    if system.k:
-        raise ValueError(
-            f"sampling needs free positions, but this system has {system.k} holonomic constraints"
-        )
     if system.kind == "nonlinear":
         raise ValueError("sampling needs linear or affine constraints, but these are nonlinear")
     if not isinstance(region, Region):
@@ -147,11 +170,39 @@ def _checked(
 
 def _free(system: System) -> int:
     """The dimensions of D_q."""
-    return system.n - system.m - len(system.rotations)
+    return system.n - system.m - system.k - len(system.rotations)
+
+
+def _movable(system: System, fixed: Iterable[str] | None) -> Array:
+    """1 for each coordinate that holonomic constraints may move, 0 for those that are fixed."""
+    if isinstance(fixed, str):
+        raise TypeError(f"`fixed` must be a tuple of names, but the string '{fixed}' was provided")
+    turned = {k for block in system.blocks for k in block} if system.rotations else set()
+    held = turned if fixed is None else {system.index(name) for name in fixed}
+    if system.n - len(held) < system.k:
+        raise ValueError(
+            f"{system.k} holonomic constraints must be met by as many coordinates, but only "
+            f"{system.n - len(held)} are not in `fixed`"
+        )
+    return jnp.array([0.0 if k in held else 1.0 for k in range(system.n)])
+
+
+def _placed_all(system: System, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    lost = ~np.all(np.isfinite(q), axis=1)
+    if system.k and np.any(lost):
+        raise ValueError(_no_position(int(np.sum(lost)), len(q)))
+    return q, v
+
+
+def _no_position(lost: int, of: int) -> str:
+    return (
+        f"every draw must find a position with g(q) = 0 near it, but {lost} of {of} found none; give a "
+        "smaller region, or other coordinates in `fixed`"
+    )
 
 
 def _drawn(system: System, region: Region, key: Array) -> Array:
-    """A position: in the region, with rotations from all."""
+    """A draw: in the region, with rotations from all."""
     q = region.draw(key)
     for k, block in enumerate(system.blocks if system.rotations else ()):
         u = jax.random.normal(jax.random.fold_in(key, k + 1), (4,), float)
@@ -203,50 +254,57 @@ def _normal(system: System, q: Array, key: Array) -> Array:
 
 @jitted
 def _normal_states(
-    system: System, region: Region, key: Array, temperature: Array, numbers: Array
+    system: System, region: Region, free: Array, key: Array, temperature: Array, numbers: Array
 ) -> tuple[Array, Array]:
     def one(number: Array) -> tuple[Array, Array]:
         place, speed = jax.random.split(jax.random.fold_in(key, number))
-        q = _drawn(system, region, place)
+        q = positions.placed(system, free, _drawn(system, region, place))
         v = _shortest(system, q) + jnp.sqrt(temperature) * _normal(system, q, speed)
         return q, system.project_velocity(q, v)  # off by round-off before
 
     return jax.vmap(one)(numbers)
 
 
-def _log_density(system: System, energy: Array, q: Array) -> Array:
-    """Of q on the shell; -inf where the energy does not suffice."""
+def _log_density(system: System, free: Array, energy: Array, q: Array) -> Array:
+    """Of a draw on the shell; -inf where the energy does not suffice, NaN where it finds no position."""
     q, _ = system.shown(q, q)
+    q = positions.placed(system, free, q)
     room = energy - system.energy(q, _shortest(system, q))
     M = system.mass_matrix(q)
     if system.rotations:
         M = _turns(system, q).T @ M @ _turns(system, q)
     volume = jnp.sum(jnp.log(jnp.diagonal(jnp.linalg.cholesky(M))))
     exponent = _free(system) / 2 - 1
-    return jnp.where(room > 0, volume + exponent * jnp.log(jnp.where(room > 0, room, 1.0)), -jnp.inf)
+    found = jnp.where(room > 0, volume + exponent * jnp.log(jnp.where(room > 0, room, 1.0)), -jnp.inf)
+    return jnp.where(jnp.isnan(room), jnp.nan, found) if system.k else found
 
 
 _log_density_of_one = jitted(_log_density)
 
 
 @partial(jitted, static=("size",))
-def _pilot(system: System, region: Region, key: Array, energy: Array, size: int) -> tuple[Array, Array]:
+def _pilot(
+    system: System, region: Region, free: Array, key: Array, energy: Array, size: int
+) -> tuple[Array, Array]:
     q = jax.vmap(lambda key: _drawn(system, region, key))(jax.random.split(key, size))
-    return q, jax.vmap(lambda q: _log_density(system, energy, q))(q)
+    return q, jax.vmap(lambda q: _log_density(system, free, energy, q))(q)
 
 
-def _largest_density(system: System, region: Region, key: Array, energy: Array) -> float:
+def _largest_density(system: System, region: Region, free: Array, key: Array, energy: Array) -> float:
     """An upper bound of the logarithm: the best of a pilot sample, climbed from, and a margin."""
     import scipy.optimize
 
-    places, values = (np.asarray(x) for x in _pilot(system, region, key, energy, PILOT))
+    places, values = (np.asarray(x) for x in _pilot(system, region, free, key, energy, PILOT))
+    if np.any(np.isnan(values)):
+        raise ValueError(_no_position(int(np.sum(np.isnan(values))), PILOT))
     if not np.isfinite(values).any():
         raise ValueError(f"the region must hold states of energy {float(energy):g}, but none was found in it")
     low, high = np.min(places, axis=0), np.max(places, axis=0)
     best = float(np.max(values))
 
     def descend(q: np.ndarray) -> float:
-        return -float(_log_density_of_one(system, energy, np.clip(q, low, high)))
+        found = -float(_log_density_of_one(system, free, energy, np.clip(q, low, high)))
+        return found if not np.isnan(found) else np.inf
 
     for start in places[np.argsort(values)[-4:]]:
         top = scipy.optimize.minimize(descend, start, method="Nelder-Mead")
@@ -261,13 +319,20 @@ def _keys(key: Array, number: Array, turn: Array) -> Array:
 
 @jitted
 def _proposals(
-    system: System, region: Region, key: Array, energy: Array, bound: Array, numbers: Array, turns: Array
+    system: System,
+    region: Region,
+    free: Array,
+    key: Array,
+    energy: Array,
+    bound: Array,
+    numbers: Array,
+    turns: Array,
 ) -> tuple[Array, Array]:
     """For each (member, turn): whether its position is accepted, and log(density / bound)."""
 
     def one(number: Array, turn: Array) -> tuple[Array, Array]:
         place, _, luck = _keys(key, number, turn)
-        value = _log_density(system, energy, _drawn(system, region, place)) - bound
+        value = _log_density(system, free, energy, _drawn(system, region, place)) - bound
         return jnp.log(jax.random.uniform(luck, (), float)) < value, value
 
     return jax.vmap(one)(numbers, turns)
@@ -275,13 +340,13 @@ def _proposals(
 
 @jitted
 def _shell_states(
-    system: System, region: Region, key: Array, energy: Array, numbers: Array, turns: Array
+    system: System, region: Region, free: Array, key: Array, energy: Array, numbers: Array, turns: Array
 ) -> tuple[Array, Array]:
     """The states of accepted proposals."""
 
     def one(number: Array, turn: Array) -> tuple[Array, Array]:
         place, speed, _ = _keys(key, number, turn)
-        q = _drawn(system, region, place)
+        q = positions.placed(system, free, _drawn(system, region, place))
         shortest, y = _shortest(system, q), _normal(system, q, speed)
         square = jnp.dot(y, system.mass_matrix(q) @ y)
         room = energy - system.energy(q, shortest)
@@ -291,7 +356,13 @@ def _shell_states(
 
 
 def _first_accepted(
-    system: System, region: Region, key: Array, energy: Array, bound: float, numbers: np.ndarray
+    system: System,
+    region: Region,
+    free: Array,
+    key: Array,
+    energy: Array,
+    bound: float,
+    numbers: np.ndarray,
 ) -> np.ndarray:
     """The turn at which each member finds a position; the fewer still search, the more turns in a call."""
     limit, turn, accepted = jnp.asarray(bound), np.zeros(len(numbers), int), np.full(len(numbers), -1)
@@ -302,8 +373,10 @@ def _first_accepted(
         slots = np.repeat(now, ahead)
         turns = turn[slots] + np.tile(np.arange(ahead), len(now))
         yes, value = _in_blocks(
-            lambda *which: _proposals(system, region, key, energy, limit, *which), numbers[slots], turns
+            lambda *which: _proposals(system, region, free, key, energy, limit, *which), numbers[slots], turns
         )
+        if np.any(np.isnan(value)):
+            raise ValueError(_no_position(int(np.sum(np.isnan(value))), len(value)))
         if np.max(value) > 0:
             raise ValueError(
                 "the density on the shell must be bounded by what a pilot sample finds, but it has a higher "

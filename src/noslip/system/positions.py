@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 
 from noslip.engine.backends.numpy_rows import evaluate_anyhow
 from noslip.errors import shown
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 ITERATIONS = 60
 ROUND_OFF = 64 * float(np.finfo(float).eps)  # of the terms of g
 TURNS = 3  # of all angles at random
+SETTLED = 1e-13  # of the largest coordinate: the last increment
 PUT_BACK = 4  # Newton steps from an error of the size of a local one
 
 
@@ -68,6 +69,28 @@ def nearest_position(system: System, q: np.ndarray, fixed: Iterable[str]) -> np.
         held_ones = f" with {', '.join(names)} fixed" if names else ""
         raise ValueError(f"no position with g(q) = 0 was found near q = {q}{held_ones}: g = {g} is left")
     return x
+
+
+def placed(system: System, free: Array, q: Array) -> Array:
+    """What `nearest_position` finds, as a function of JAX: `free` is 1 for coordinates that may move, 0 for
+    others. A rotation has length 1 and u0 >= 0 then; NaN where nothing is found."""
+    if not system.k:
+        return q
+    M = free[:, None] * system.mass_matrix(q) * free + jnp.diag(1 - free)
+
+    def again(_: int, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        x = carry[0]
+        G = system.G(x) * free
+        lift = spd_solve(M, G.T) * free[:, None]
+        step = lift @ solve(G @ lift, system.g(x))
+        return x - step, jnp.max(jnp.abs(step))
+
+    x, moved = lax.fori_loop(0, ITERATIONS, again, (q, jnp.array(jnp.inf)))
+    x, _ = system.shown(x, jnp.zeros(system.n))
+    for block in system.blocks if system.rotations else ():
+        place = jnp.array(block)
+        x = x.at[place].set(jnp.where(x[place[0]] < 0, -x[place], x[place]))
+    return jnp.where(moved <= SETTLED * jnp.max(jnp.abs(x)), x, jnp.nan)
 
 
 def _here(system: System, q: np.ndarray) -> tuple[np.ndarray, ...]:
