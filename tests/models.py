@@ -1,5 +1,7 @@
 """Systems that tests of several rooms use, each with an admissible state: (system, q, v)."""
 
+import functools
+
 import jax.numpy as jnp
 
 from noslip import System
@@ -37,6 +39,7 @@ def five_lagrangian(q, v, p):
     return 0.5 * jnp.dot(stretched, stretched) + 0.4 * q[4] * v[1] - 0.5 * jnp.dot(q, q)
 
 
+@functools.cache
 def five(shift=lambda q: 0.2 * q[0], fibre=None):
     """Two quadratic constraints in five dimensions, which no rescaling of velocities keeps."""
 
@@ -74,6 +77,7 @@ def kepler_lagrangian(q, v, p):
     return 0.5 * p["m"] * (v[0] ** 2 + q[0] ** 2 * v[1] ** 2) + p["k"] / q[0]
 
 
+@functools.cache
 def kepler():
     """Kepler's problem in polar coordinates, which has a closed form; the angle is cyclic."""
     system = System(

@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from noslip import System
+from noslip.system import checks
 from noslip.systems import chaplygin_sleigh
 
 
@@ -114,3 +115,25 @@ def test_two_systems_from_the_same_functions_share_compiled_code(compilations):
     with compilations() as count:
         other.acceleration(q, v)
     assert count() == 0
+
+
+def test_what_has_passed_the_checks_is_not_checked_again_for_other_parameters(monkeypatch):
+    def lagrangian(q, v, p):
+        return 0.5 * v @ v - p["k"] @ q**2 * strength
+
+    def made(k):
+        return System(lagrangian, coordinates=("x", "y"), parameters={"k": k})
+
+    seen = []
+    check = checks.check_structure
+    monkeypatch.setattr(checks, "check_structure", lambda system: seen.append(system) or check(system))
+    strength = 1.0
+    made([1.0, 2.0])
+    assert made([3.0, 0.0]).parameters["k"].tolist() == [3.0, 0.0]
+    assert len(seen) == 1
+    strength = np.ones(2)  # what it reads is part of a system
+    with pytest.raises(ValueError, match=r"must have shape \(\), but \(2,\) was returned"):
+        made([1.0, 2.0])
+    strength = 1.0
+    with pytest.raises(ValueError, match="failed with TypeError"):
+        made([1.0, 2.0, 3.0])

@@ -3,6 +3,7 @@
 Each test shows that the corrected form holds and, where a number can tell, that the printed one does not.
 """
 
+import functools
 import itertools
 
 import jax
@@ -25,6 +26,7 @@ Q, BASE = np.array([0.4, 0.7, -0.3]), np.array([0.6, -0.5])
 STEPS = np.array([0.04, 0.02, 0.01, 0.005])
 
 
+@functools.cache
 def bent(potential=0.0):
     """Constant mass matrix; the connection A = (sin y + 0.3 z^2, 0.2 x^2) depends on the fibre z."""
     return System(

@@ -76,7 +76,7 @@ class System(Steered, Placed, Worded):
     orthogonal: bool = field(init=False, default=False, repr=False)
 
     def __post_init__(self) -> None:
-        from noslip.system.checks import check_structure
+        from noslip.system.checks import checked_structure
 
         assign = functools.partial(object.__setattr__, self)
         for name in ("coordinates", "angles", "fibre", "rotations"):
@@ -94,11 +94,12 @@ class System(Steered, Placed, Worded):
         assign("parameters", {**self.inputs, **self.parameters})
         self._tell_time(assign)
         assign("parameters", {k: as_parameter(k, v) for k, v in self.parameters.items()})
-        for name, count in zip("mk", check_structure(self), strict=True):
+        assign("captured", Captured(self._functions))
+        for name, count in zip("mk", checked_structure(self), strict=True):
             assign(name, count)
         for name, function in self.made_homogeneous().items() if self.rotations else ():
             assign(name, function)
-        assign("captured", Captured(self._functions))
+        assign("captured", Captured(self._functions))  # as it is after the functions have been traced
 
     def _tell_time(self, assign: Callable[[str, Any], None]) -> None:
         """Which functions take t, by the number of their arguments; then time is among the parameters."""
@@ -117,6 +118,10 @@ class System(Steered, Placed, Worded):
     @functools.cached_property
     def _static(self) -> tuple[Any, ...]:
         """All but the parameters, hashable."""
+        return self.definition()
+
+    def definition(self) -> tuple[Any, ...]:
+        """What is said about it but for its parameters, hashable if the functions are."""
         static = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "parameters"}
         static |= {name: tuple(getattr(self, name).items()) for name in MAPPINGS}
         return tuple(static.items())

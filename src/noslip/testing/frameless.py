@@ -6,6 +6,7 @@ Each function gives a system with an admissible state.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from types import ModuleType
 
@@ -18,6 +19,7 @@ from noslip.system import Parameters, System
 Start = tuple[System, Array, Array]
 
 
+@functools.cache
 def bent_blade() -> Start:
     """A blade whose constraint is bent along x, coupled inertia, a potential: it turns many times."""
 
@@ -32,6 +34,7 @@ def bent_blade() -> Start:
     return _admissible(system, [0.4, -0.2, 0.3], [0.6, 0.3, 1.0])
 
 
+@functools.cache
 def charged_pair() -> Start:
     """Two constraints, a mass matrix that varies, and a magnetic field: terms of L linear in v."""
 
@@ -47,6 +50,7 @@ def charged_pair() -> Start:
     return _admissible(system, [0.4, -0.7, 0.5, 0.2], [0.8, 0.3, -0.2, 0.5])
 
 
+@functools.cache
 def ball_in_quaternions() -> Start:
     """Chaplygin's sphere with its attitude as a quaternion u: rolling in two directions, and u . du = 0."""
 

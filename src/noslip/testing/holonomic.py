@@ -7,6 +7,7 @@ round numbers.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import jax.numpy as jnp
@@ -19,6 +20,7 @@ from noslip.system import Parameters, System
 Start = tuple[System, np.ndarray, np.ndarray]
 
 
+@functools.cache
 def pendulum() -> Start:
     """A spherical pendulum in Cartesian coordinates: m = 0."""
 
@@ -33,6 +35,7 @@ def pendulum() -> Start:
     return started(system, [0.5, 0.3, -0.9], [0.9, 0.4, 0.3])
 
 
+@functools.cache
 def bead() -> Start:
     """A bead on a quartic curve whose third coordinate follows a velocity constraint, with a varying mass."""
 
@@ -56,6 +59,7 @@ def bead() -> Start:
     return started(system, [0.9, 0.9**4 - 0.81, 0.1], [0.7, 0.0, 0.2])
 
 
+@functools.cache
 def linkage() -> Start:
     """A four-bar linkage of two points: three holonomic constraints on four coordinates."""
 
@@ -74,6 +78,7 @@ def linkage() -> Start:
     return started(system, [0.36, 0.93, 2.2, 1.4], [0.6, -0.3, 0.3, 0.15])
 
 
+@functools.cache
 def everything(force: bool = True) -> Start:
     """Two holonomic constraints and one of velocities on six coordinates, a magnetic field and a force."""
 
@@ -107,6 +112,7 @@ def everything_free() -> Start:
     return everything(force=False)
 
 
+@functools.cache
 def ellipsoid(force: bool = True) -> Start:
     """An ellipsoid that rolls on a plane without slipping, its mass centre off the middle and held by a
     spring, its attitude a quaternion; the force is drag, and a torque that varies in time."""
@@ -149,7 +155,7 @@ def ellipsoid(force: bool = True) -> Start:
     u = rotations.from_euler("zxz", [0.3, 0.8, -0.4])
     du = rotations.from_rates(u, [0.5, -0.8, 0.6])
     q = np.array([0.2, -0.3, rotations.height(contact)(u), *u])
-    return system, q, np.array([*(-rotations.rolling(contact)(u) @ du), *du])
+    return system, _fixed(q), _fixed(np.array([*(-rotations.rolling(contact)(u) @ du), *du]))
 
 
 def ellipsoid_free() -> Start:
@@ -157,6 +163,7 @@ def ellipsoid_free() -> Start:
     return ellipsoid(force=False)
 
 
+@functools.cache
 def suslov() -> Start:
     """A heavy body about a fixed point that may not turn about an axis partly of its own, partly of space: a
     rotation without holonomic constraints, for all methods."""
@@ -195,4 +202,10 @@ SYSTEMS: tuple[Callable[[], Start], ...] = (
 def started(system: System, q: list[float], v: list[float]) -> Start:
     """The nearest admissible state."""
     position = system.project_position(q)
-    return system, position, np.asarray(system.project_velocity(position, v))
+    return system, _fixed(position), np.asarray(system.project_velocity(position, v))
+
+
+def _fixed(state: np.ndarray) -> np.ndarray:
+    """An array that all may have, since nobody can change it."""
+    state.flags.writeable = False
+    return state

@@ -66,6 +66,7 @@ def telling(integrator: Integrator) -> tuple[str, ...]:
     return CHAPLYGIN if integrator.symmetry else TELLING
 
 
+@functools.cache
 def perturbed_case(module: ModuleType) -> Case:
     """A catalogue system with every parameter moved by 10 to 30 per cent, velocity projected."""
     default = module.system()

@@ -5,6 +5,7 @@ No first integral is declared, so that none is kept by being asked for, and no m
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 
 import jax.numpy as jnp
@@ -22,6 +23,7 @@ def symmetric_cases() -> list[Case]:
     return [Case("bare_particle", bare, particle.q0, particle.v0), _two_rails(), _turning()]
 
 
+@functools.cache
 def _two_rails() -> Case:
     """zdot + sin(x) ydot = 0, udot + x^2 ydot / 2 = 0, all in motion along y but nothing depends on y."""
 
@@ -39,6 +41,7 @@ def _two_rails() -> Case:
     return _case("two_rails", system, [0.8, -0.3, 0.2, 0.5], [0.6, 0.9, 0.0, 0.0])
 
 
+@functools.cache
 def _turning() -> Case:
     """zdot = (x ydot - y xdot) / 2 in a round well: after reduction, the angular momentum about its axis."""
 
