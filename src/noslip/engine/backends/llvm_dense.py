@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from noslip.engine.backends.llvm_text import LlvmWriter
 
+PAIR = "<2 x double>"
+WRITTEN_OUT = 32  # columns of a row that is updated without a loop
+
 
 @contextmanager
 def counting(w: LlvmWriter, low: str, high: str) -> Iterator[str]:
@@ -109,16 +112,55 @@ def _exchange(w: LlvmWriter, a: Matrix, k: str, pivot: str, n: int, length: int,
                 a.put(there, w.select("f", mask, x, y))
 
 
+def _update(w: LlvmWriter, a: Matrix, i: str, first: str, factor: str, k: str | None = None) -> None:
+    """From column `first` on, row i times the factor; or with k, row i and the factor times row k."""
+    rest = _update_pairs(w, a, i, first, factor, k) if w.pairs else first
+    with counting(w, rest, str(a.columns)) as j:
+        target = a.at(i, j)
+        if k is None:
+            a.put(target, w.emit(f"fmul {w.type('f')} {a.get(target)}, {factor}"))
+        else:
+            a.put(target, w.intrinsic("fma", "f", factor, a.get(a.at(k, j)), a.get(target)))
+
+
+def _update_pairs(w: LlvmWriter, a: Matrix, i: str, first: str, factor: str, k: str | None) -> str:
+    """The same for two columns at a time, whole rows written out; returns the column that is left over."""
+    one = w.emit(f"insertelement {PAIR} poison, double {factor}, i32 0")
+    factors = w.emit(f"insertelement {PAIR} {one}, double {factor}, i32 1")
+
+    def update(j: str) -> None:
+        place = a.at(i, j)
+        x = w.emit(f"load {PAIR}, ptr {place}, align 8")
+        if k is None:
+            new = w.emit(f"fmul {PAIR} {x}, {factors}")
+        else:
+            above = w.emit(f"load {PAIR}, ptr {a.at(k, j)}, align 8")
+            w.declared.add(f"declare {PAIR} @llvm.fma.v2f64({PAIR}, {PAIR}, {PAIR})")
+            args = ", ".join(f"{PAIR} {value}" for value in (factors, above, x))
+            new = w.emit(f"call {PAIR} @llvm.fma.v2f64({args})")
+        w.line(f"store {PAIR} {new}, ptr {place}, align 8")
+
+    if first == "0" and a.columns <= WRITTEN_OUT:
+        for j in range(0, a.columns - 1, 2):
+            update(str(j))
+        return str(a.columns // 2 * 2)
+    pairs = w.emit(f"lshr i64 {w.emit(f'sub nsw i64 {a.columns}, {first}')}, 1")
+    with counting(w, "0", pairs) as pair:
+        update(w.emit(f"add nsw i64 {first}, {w.emit(f'shl nsw i64 {pair}, 1')}"))
+    return w.emit(f"add nsw i64 {first}, {w.emit(f'shl nsw i64 {pairs}, 1')}")
+
+
 def _eliminate(w: LlvmWriter, a: Matrix, k: str, low: str, high: str, first: str, clear: bool) -> None:
-    """Subtract multiples of row k from rows low..high, from column `first` on."""
+    """Subtract multiples of row k from rows low..high, from column `first` on; with `clear` as if their
+    entries in column k were 0. Pairs are not read when half of one has just been written: processors wait."""
     with counting(w, low, high) as i:
         head = a.at(i, k)
         factor = w.emit(f"fneg {w.type('f')} {a.get(head)}")
-        if clear:
+        if clear and not w.pairs:
             a.put(head, w.literal(0.0))
-        with counting(w, first, str(a.columns)) as j:
-            target = a.at(i, j)
-            a.put(target, w.intrinsic("fma", "f", factor, a.get(a.at(k, j)), a.get(target)))
+        _update(w, a, i, first, factor, k)
+        if clear and w.pairs:
+            a.put(head, w.intrinsic("fma", "f", factor, a.get(a.at(k, k)), w.literal(0.0)))
 
 
 def inverse(w: LlvmWriter, n: int, _: int) -> None:
@@ -131,10 +173,11 @@ def inverse(w: LlvmWriter, n: int, _: int) -> None:
         _exchange(w, a, k, pivot, n, n, rows=True)
         corner = a.at(k, k)
         scale = w.emit(f"fdiv {w.type('f')} {w.literal(1.0)}, {a.get(corner)}")
-        a.put(corner, w.literal(1.0))
-        with counting(w, "0", str(n)) as j:
-            target = a.at(k, j)
-            a.put(target, w.emit(f"fmul {w.type('f')} {a.get(target)}, {scale}"))
+        if not w.pairs:
+            a.put(corner, w.literal(1.0))
+        _update(w, a, k, "0", scale)
+        if w.pairs:
+            a.put(corner, scale)
         below = w.emit(f"add nsw i64 {k}, 1")
         for low, high in (("0", k), (below, str(n))):
             _eliminate(w, a, k, low, high, "0", clear=True)
@@ -153,9 +196,7 @@ def solve(w: LlvmWriter, n: int, _: int, columns: int) -> None:
         _exchange(w, a, k, pivot, n, columns, rows=True)
         scale = w.emit(f"fdiv {w.type('f')} {w.literal(1.0)}, {a.get(a.at(k, k))}")
         after = w.emit(f"add nsw i64 {k}, 1")
-        with counting(w, after, str(columns)) as j:
-            target = a.at(k, j)
-            a.put(target, w.emit(f"fmul {w.type('f')} {a.get(target)}, {scale}"))
+        _update(w, a, k, after, scale)
         for low, high in (("0", k), (after, str(n))):
             _eliminate(w, a, k, low, high, after, clear=False)
 

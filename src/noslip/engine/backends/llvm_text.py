@@ -54,6 +54,7 @@ class LlvmWriter(Visitor):
         self.outside: list[str] = []  # functions that another module calls
         self.rarely: LlvmWriter | None = None  # of the module of what hardly ever runs
         self.outlines = self.lanes == self.pitch  # whether rare loops become such functions
+        self.pairs = False  # whether eliminations take two columns at a time, for registers of two numbers
         self.allocas: list[str] = []
         self.label = "entry"
         self.mask: str | None = None  # the lanes that the innermost loop is running for
@@ -63,6 +64,7 @@ class LlvmWriter(Visitor):
         """For another function of the same module: names of functions and tables are the module's."""
         writer = LlvmWriter(lanes or self.lanes)
         writer.used, writer.functions, writer.outlines = self.used, self.functions, self.outlines
+        writer.pairs = self.pairs
         return writer
 
     def take(self, inner: LlvmWriter) -> None:
@@ -348,6 +350,7 @@ class LlvmWriter(Visitor):
         routine = f"{item.routine}_{'_'.join(map(str, item.size))}_{self.lanes}"
         if routine not in self.routines:
             inner = LlvmWriter(self.lanes)
+            inner.pairs = self.pairs
             ROUTINES[item.routine](inner, *item.size)
             inner.line("ret void")
             self.declared |= inner.declared

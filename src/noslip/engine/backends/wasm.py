@@ -54,6 +54,7 @@ def _text(
     """LLVM's text of the module, and the names of its functions."""
     whole, texts = LlvmWriter(1), []
     whole.outlines = False  # one module is all there is
+    whole.pairs = True  # a register of WebAssembly has two numbers
     for name, program in functions.items():
         w = whole.inner()
         texts.append(map_text(w, program, name))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 NAME = "fused"
 DECLARED = "declare double @llvm.fma.f64(double, double, double)"
+PAIR = "declare <2 x double> @llvm.fma.v2f64(<2 x double>, <2 x double>, <2 x double>)"
 
 RELAXED = """
 declare <2 x double> @llvm.wasm.relaxed.madd.v2f64(<2 x double>, <2 x double>, <2 x double>)
@@ -20,6 +21,22 @@ define double @fused(double %a, double %b, double %c) alwaysinline {
   %w = call <2 x double> @llvm.wasm.relaxed.madd.v2f64(<2 x double> %x, <2 x double> %y, <2 x double> %z)
   %r = extractelement <2 x double> %w, i32 0
   ret double %r
+}
+"""
+
+ONE_BY_ONE = """
+define internal <2 x double> @fused_pair(<2 x double> %a, <2 x double> %b, <2 x double> %c) {
+  %a0 = extractelement <2 x double> %a, i32 0
+  %b0 = extractelement <2 x double> %b, i32 0
+  %c0 = extractelement <2 x double> %c, i32 0
+  %a1 = extractelement <2 x double> %a, i32 1
+  %b1 = extractelement <2 x double> %b, i32 1
+  %c1 = extractelement <2 x double> %c, i32 1
+  %x0 = call double @fused(double %a0, double %b0, double %c0)
+  %x1 = call double @fused(double %a1, double %b1, double %c1)
+  %x = insertelement <2 x double> poison, double %x0, i32 0
+  %r = insertelement <2 x double> %x, double %x1, i32 1
+  ret <2 x double> %r
 }
 """
 
@@ -286,6 +303,10 @@ def with_fma(text: str, relaxed: bool) -> str:
     """The text of a module with its multiply-adds as calls of its own function `fused`, which is part of it
     whether it is called or not."""
     forms = RELAXED if relaxed else UNUSUAL + USUAL
+    pair = "llvm.wasm.relaxed.madd.v2f64" if relaxed else "fused_pair"
+    if PAIR in text and not relaxed:
+        forms += ONE_BY_ONE
+    text = text.replace(PAIR, "").replace("@llvm.fma.v2f64(", f"@{pair}(")
     present = set(text.splitlines())
     forms = "\n".join(x for x in forms.splitlines() if not (x.startswith("declare") and x in present))
     return text.replace(DECLARED, "").replace("@llvm.fma.f64(", f"@{NAME}(") + forms
