@@ -12,6 +12,8 @@ import pytest
 from benchmarks.in_node import NODE, in_node, module_task, native_row, run_task, text
 from noslip import System, integrators, systems
 from noslip.engine.backends import native, wasm, wasm_fma, wasm_object
+from noslip.engine.backends.llvm_dense import ROUTINES
+from noslip.engine.backends.llvm_text import LlvmWriter
 from noslip.engine.program import CannotTranslate
 from noslip.engine.translate import translate
 from noslip.run.pairing import pairing_of
@@ -175,10 +177,35 @@ def held_to_native(found: list[tuple], steps: int) -> None:
             assert same_bits(answer["made"], wanted), (pair[1], answer["form"])
 
 
+def eliminated(routine: str, size: tuple[int, ...], table: np.ndarray, pairs: bool) -> np.ndarray:
+    """What a routine of linear algebra makes of a table, as machine code of the host."""
+    w = LlvmWriter(1)
+    w.pairs = pairs
+    ROUTINES[routine](w, *size)
+    w.line("ret void")
+    text = w.module([w.function("void @dense(ptr noalias %array)")])
+    made = table.copy()
+    native.Module(text).function("dense", ctypes.c_void_p)(made)
+    return made
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 8, 33])
+def test_two_columns_at_a_time_have_the_bits_of_one(n):
+    rng = np.random.default_rng(n)
+    A, B = rng.normal(size=(n, n)), rng.normal(size=(n, 3))
+    A[0, 0] = 0.0 if n > 1 else 2.0  # another row is the pivot
+    inverses = [eliminated("inverse", (n, n), A, pairs) for pairs in (True, False)]
+    assert same_bits(*inverses)
+    np.testing.assert_allclose(inverses[0] @ A, np.eye(n), atol=1e-10)
+    tables = [eliminated("solve", (n, 3, n + 3), np.hstack([A, B]), pairs) for pairs in (True, False)]
+    assert same_bits(*tables)
+    np.testing.assert_allclose(tables[0][:, n:], np.linalg.solve(A, B), rtol=1e-9, atol=1e-10)
+
+
 @needs_node
 def test_runs_in_node_end_in_the_bits_of_native_runs():
-    found = pairs(["chaplygin_sleigh"], ["SemiImplicitDLA()", "RungeKutta4()"])
-    assert len(found) == 2
+    found = pairs(["chaplygin_sleigh"], ["SemiImplicitDLA()", "RungeKutta4()", "LobattoSpark()"])
+    assert len(found) == 3
     held_to_native(found, 2000)
 
 

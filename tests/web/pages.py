@@ -13,6 +13,13 @@ from noslip.systems import open_source
 from noslip.web.content import content
 from noslip.web.subjects import methods, subject
 
+# pages whose last rows both browsers are held to, beside a sleigh
+OTHERS = [
+    ("gearbox", "DiscreteGradient,EnergyCollocation"),
+    ("rolling_disk", "LobattoSpark,VelocityNonholonomic(beta=0.3)"),
+    ("spherical_pendulum", "SemiImplicitDLA"),
+]
+
 
 def made(name, texts):
     source = open_source(name)

@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from browsers import Opened, chromium, needs_chromium
-from firefox import firefox, needs_firefox
-from pages import bits, made, run_python, runs, same_run, saved, simulated
+from pages import OTHERS, bits, made, run_python, runs, same_run, saved, simulated
 from typer.testing import CliRunner
 
 from noslip import load
@@ -103,14 +102,7 @@ def test_rows_and_pictures_can_be_saved(address, browser):
 
 @needs_chromium
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "texts"),
-    [
-        ("gearbox", "DiscreteGradient,EnergyCollocation"),
-        ("rolling_disk", "LobattoSpark,VelocityNonholonomic(beta=0.3)"),
-        ("spherical_pendulum", "SemiImplicitDLA"),
-    ],
-)
+@pytest.mark.parametrize(("name", "texts"), OTHERS)
 def test_pages_of_other_systems_end_in_the_bits_of_simulate(name, texts, browser, tmp_path):
     data = made(name, texts)
     (tmp_path / "page.html").write_text(page(data), encoding="utf-8")
@@ -184,21 +176,3 @@ def test_methods_are_split_at_the_commas_between_them():
         "Composition(base=DiscreteGradient('a,b'))",
         "RungeKutta4",
     ]
-
-
-@needs_firefox
-@pytest.mark.slow
-def test_firefox_ends_in_the_bits_of_simulate_too_and_asks_for_nothing(sleigh, address):
-    with firefox() as browser:
-        browser.open(address)
-        rows = browser.evaluate("noslip.lastRows()")
-        form = browser.evaluate("document.querySelector('.status').textContent")
-        browser.open(address + "#" + browser.evaluate("location.hash").lstrip("#").replace("n=1000", "n=400"))
-        browser.wait_for("window.noslip?.lastRows()['RungeKutta4()']?.t === 400 * 0.05")
-        assert run_python(browser.evaluate("noslip.python()")) == {
-            name: bits(row) for name, row in browser.evaluate("noslip.lastRows()").items()
-        }
-        asked = browser.asked
-    assert {name: bits(row) for name, row in rows.items()} == simulated(sleigh)
-    assert "relaxed SIMD" in form
-    assert [url for url in asked if not url.startswith(("file:", "blob:", "data:", "about:"))] == []
