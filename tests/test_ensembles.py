@@ -5,9 +5,11 @@ import numpy as np
 import pytest
 
 from noslip import Observable, SolveFailed, ensemble, simulate
+from noslip.engine import kept
 from noslip.engine.backends import cuda
 from noslip.integrators.reference_flow import ReferenceFlow
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
+from noslip.run import many_native
 from noslip.systems import gearbox, quartic
 
 pytestmark = pytest.mark.native
@@ -170,3 +172,12 @@ def test_no_steps_is_the_initial_state():
     result = run(steps=0)
     np.testing.assert_array_equal(result.q[:, 0], Q0S)
     assert result.q.shape[1] == 1
+
+
+@pytest.mark.native
+def test_members_with_a_long_step_are_left_to_xla(monkeypatch):
+    monkeypatch.setattr(many_native, "MOST", 100)
+    kept.forget()
+    assert run(steps=2).backend == "xla"
+    with pytest.raises(ValueError, match="scalar operations, over 100 for many members"):
+        run(steps=2, backend="native")

@@ -10,7 +10,7 @@ import pytest
 from catalogue_by_size import sampled
 from noslip import SolveFailed, System, integrators, simulate, systems
 from noslip.engine import kept
-from noslip.engine.backends import native
+from noslip.engine.backends import improved, native
 from noslip.integrators.discrete_gradient import DiscreteGradient
 from noslip.integrators.runge_kutta4 import RungeKutta4
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
@@ -164,6 +164,27 @@ def test_a_large_system_is_left_to_xla_without_a_word(monkeypatch):
     assert run.backend == "xla"
 
 
+@pytest.mark.slow
+def test_a_dense_system_of_twenty_coordinates_runs_natively():
+    n, m, rng = 20, 5, np.random.default_rng(0)
+    A, B, F, G = (rng.normal(size=shape) / n for shape in ((n, n), (n, n), (m, n), (m, n, n)))
+
+    def lagrangian(q, v, p):
+        w = v * (1 + 0.1 * jnp.sin(B @ q))
+        return 0.5 * w @ (A @ A.T + np.eye(n)) @ w - 0.5 * q @ q - jnp.sum(jnp.cos(n * A @ q)) / n
+
+    def forms(q, p):
+        return n * F + jnp.tensordot(G, jnp.sin(q), 1)
+
+    system = System(lagrangian, one_forms=forms, coordinates=[f"q{k}" for k in range(n)])
+    q0 = 0.3 * rng.normal(size=n)
+    v0 = system.project_velocity(q0, 0.3 * rng.normal(size=n))
+    run = simulate(system, DiscreteGradient(), q0, v0, step_size=0.01, steps=200, save_every=20)
+    assert run.backend == "native"
+    np.testing.assert_allclose(run.energy, run.energy[0], rtol=1e-13)
+    assert np.max(np.abs(run.constraint_residual)) < 1e-13
+
+
 def test_without_llvmlite_there_is_one_sentence(monkeypatch):
     monkeypatch.setattr(programs, "_has_llvmlite", lambda: False)
     system, (q0, v0) = gearbox.system(), gearbox.typical_state()
@@ -172,6 +193,7 @@ def test_without_llvmlite_there_is_one_sentence(monkeypatch):
 
 
 def test_optimisations_change_no_bit(monkeypatch):
+    monkeypatch.setattr(improved, "PATIENCE", -1.0)  # at once
     q0, v0 = gearbox.typical_state()
     runs = []
     for level in (1, 0, 3):

@@ -14,11 +14,14 @@ import numpy as np
 from noslip.engine.backends import native
 from noslip.engine.kept import Large, kept
 from noslip.engine.memory import Table
+from noslip.engine.program import TooLarge
 from noslip.engine.translate import translate
 from noslip.numerics.pytrees import PyTree, anatomy
 from noslip.run.driving import driving_table
 from noslip.run.member import Member, MemberInputs, MemberRow, MemberState
 from noslip.run.programs import Fixed, Shapes, programs_of, require_native
+
+MOST = 80_000  # operations of a step; larger ones take LLVM, and a GPU's driver, many seconds to optimise
 
 
 class Lanes:
@@ -114,6 +117,8 @@ class MemberPrograms(Large):
         _, structure, shapes = anatomy(shape[0])
         # of a single run, hence its bits; but a member with an event does not wait for the others
         self.single = programs_of(structure, shapes, member.integrator, member.events, inputs)
+        if (size := self.single.step.size()) > MOST:
+            raise TooLarge(f"the step has {size} scalar operations, over {MOST} for many members")
         drive = self.single.initial[3]
         self.inputs = self.single.tables["drive"].slots
         begin = translate(member.begin, shape, self.single.carry)

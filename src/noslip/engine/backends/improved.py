@@ -15,6 +15,7 @@ from collections.abc import Callable
 import numpy as np
 
 PATIENCE = 5e-6  # seconds of use for each line of text: a tenth of what it takes to optimise them
+HUGE, WHOLE = 40_000, 8e-5  # lines from which on that takes many seconds, and then all of these for each line
 
 Call = Callable[..., None]
 
@@ -40,7 +41,7 @@ class ImprovedFunction(NativeFunction):
     def __init__(self, text: str, make: Callable[[str, bool], NativeFunction]):
         self._make, self._now, self._lock = make, make(text, True), threading.Lock()
         self._text, self._lines = zlib.compress(text.encode(), 1), text.count("\n")
-        self._left = PATIENCE * self._lines  # seconds; infinite when it has been made well
+        self._left = self._lines * (PATIENCE if self._lines < HUGE else WHOLE)  # seconds; then infinite
 
     @property
     def call(self) -> Call:  # type: ignore[override]

@@ -5,6 +5,7 @@ Both read their inputs from an array %given and write what they make to an array
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from noslip.engine.program import UNUSED, Called, Loop, Program, uses, walk
@@ -60,36 +61,54 @@ def of_numbers(w: LlvmWriter, name: str, program: Program) -> str:
 
 
 def outlined(w: LlvmWriter, loop: Loop) -> None:
-    """A loop that hardly ever runs as a function of another module, on which LLVM spends no effort."""
-    nodes, masked = w.program.nodes, w.mask is not None and w.lanes > 1
+    """A loop that hardly ever runs as a function of another module, which is written when it is needed.
+    Should that fail, what it makes is no number, and no solve."""
+    program, nodes = w.program, w.program.nodes
     items = [loop, *walk(loop.before), *walk(loop.body)]
     used = {a for item in items for a in uses(nodes, item)}
     given = sorted(a for a in used if a in w.names and nodes[a].value is None)
-    results = [r for r in loop.results if r != UNUSED]
-    if w.rarely is None:
-        w.rarely = w.inner()
-        w.rarely.functions, w.rarely.outlines = {}, False
-    w.rarely.used = w.used
-    inner = w.rarely.inner()
-    inner.program = w.program
-    inner.names = {a: inner.load("%given", k, nodes[a].kind) for k, a in enumerate(given)}
+    kept = [(i, r) for i, r in zip(loop.inits, loop.results, strict=True) if r != UNUSED]
+    masked = w.mask is not None and w.lanes > 1
+    name, yes, leave = w.fresh("rare"), w.fresh("yes"), w.fresh("leave")
+    w.rare[name] = lambda outer: _written_outside(outer, name, program, loop, given, masked)
+    w.declared.add(f"@{name} = global ptr null")
+    enter = w.name(loop.enter)
     if masked:
-        inner.mask = inner.load("%given", len(given), "b")
-    inner.written(loop)
-    for k, r in enumerate(results):
-        inner.store("%made", k, nodes[r].kind, inner.name(r))
-    inner.line("ret void")
-    name = inner.fresh("rare")
-    w.rarely.take(inner)
-    w.used = inner.used
-    w.rarely.outside.append(inner.function(SIGNATURE.format(name)))
-    w.declared.add(f"declare void @{name}(ptr, ptr)")
-    at, made = w.stack("i", len(given) + 1), w.stack("i", len(results))
+        enter = w.emit(f"and {w.type('b')} {enter}, {w.mask}")
+    inits, origin = [w.name(i) for i, _ in kept], w.label
+    w.line(f"br i1 {w.any(enter)}, label %{yes}, label %{leave}")
+    w.start(yes)
+    at, made = w.stack("i", len(given) + 1), w.stack("i", len(kept))
     for k, a in enumerate(given):
         w.store(at, k, nodes[a].kind, w.name(a))
     if masked:
         assert w.mask is not None
         w.store(at, len(given), "b", w.mask)
-    w.line(f"call void @{name}(ptr {at}, ptr {made})")
+    for k in range(len(kept)):
+        w.store(made, k, "f", w.literal(math.nan))
+    function = w.emit(f"load ptr, ptr @{name}, align 8")
+    w.line(f"call void {function}(ptr {at}, ptr {made})")
+    outs = [w.load(made, k, nodes[r].kind) for k, (_, r) in enumerate(kept)]
+    end = w.label
+    w.line(f"br label %{leave}")
+    w.start(leave)
+    for init, out, (_, r) in zip(inits, outs, kept, strict=True):
+        w.names[r] = w.emit(f"phi {w.type(nodes[r].kind)} [ {init}, %{origin} ], [ {out}, %{end} ]")
+
+
+def _written_outside(
+    outer: LlvmWriter, name: str, program: Program, loop: Loop, given: list[int], masked: bool
+) -> str:
+    """The text of such a function, by a writer of its module."""
+    inner, nodes = outer.inner(), program.nodes
+    inner.program = program
+    inner.names = {a: inner.load("%given", k, nodes[a].kind) for k, a in enumerate(given)}
+    if masked:
+        inner.mask = inner.load("%given", len(given), "b")
+    inner.written(loop)
+    results = [r for r in loop.results if r != UNUSED]
     for k, r in enumerate(results):
-        w.names[r] = w.load(made, k, nodes[r].kind)
+        inner.store("%made", k, nodes[r].kind, inner.name(r))
+    inner.line("ret void")
+    outer.take(inner)
+    return inner.function(SIGNATURE.format(name))

@@ -8,7 +8,7 @@ their values.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from noslip.engine.backends import llvm_functions
 from noslip.engine.backends.llvm_dense import ROUTINES
@@ -51,8 +51,7 @@ class LlvmWriter(Visitor):
         self.declared: set[str] = set()
         self.routines: dict[str, str] = {}
         self.functions: dict[int, str] = {}  # names of programs that are called
-        self.outside: list[str] = []  # functions that another module calls
-        self.rarely: LlvmWriter | None = None  # of the module of what hardly ever runs
+        self.rare: dict[str, Callable[[LlvmWriter], str]] = {}  # write what hardly ever runs, by name
         self.outlines = self.lanes == self.pitch  # whether rare loops become such functions
         self.side_by_side = (
             4 if self.lanes == self.pitch == 1 else 1
@@ -381,10 +380,6 @@ class LlvmWriter(Visitor):
         """The text of a module of these functions with what they need."""
         return "\n".join([*sorted(self.declared), *self.routines.values(), *functions])
 
-    def rare_module(self) -> str:
-        """The text of another module, of the functions that hardly ever run; empty where there are none."""
-        return self.rarely.module(self.rarely.outside) if self.rarely else ""
-
     # ---- memory -----------------------------------------------------------------------------------
     def load(self, pointer: str, slot: int, kind: str) -> str:
         place = self.emit(f"getelementptr i64, ptr {pointer}, i64 {slot * self.pitch}")
@@ -397,3 +392,10 @@ class LlvmWriter(Visitor):
             value, kind = self.emit(f"zext {self.type('b')} {value} to {self.type('i')}"), "i"
         place = self.emit(f"getelementptr i64, ptr {pointer}, i64 {slot * self.pitch}")
         self.line(f"store {self.type(kind)} {value}, ptr {place}, align 8")
+
+
+def rare_module(lanes: int, rare: Mapping[str, Callable[[LlvmWriter], str]]) -> str:
+    """The text of a module of functions that hardly ever run, as a writer has kept them."""
+    outer = LlvmWriter(lanes)
+    outer.outlines = False
+    return outer.module([write(outer) for write in rare.values()])

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from noslip.engine import stored
 from noslip.engine.backends.improved import ImprovedFunction, NativeFunction
 from noslip.engine.backends.llvm_dense import counting
-from noslip.engine.backends.llvm_text import LlvmWriter
+from noslip.engine.backends.llvm_text import LlvmWriter, rare_module
+from noslip.engine.backends.rarely import Rarely
 from noslip.engine.program import Program
 from noslip.engine.translate.functions import FUNCTIONS
 
@@ -130,10 +131,10 @@ def _compiled(text: str, quickly: bool) -> bytes:
 
 
 class Module:
-    """Machine code of some functions, made well or `quickly`; alive as long as the object. Those of the text
-    `rare` hardly ever run."""
+    """Machine code of some functions, made well or `quickly`; alive as long as the object. What it calls of
+    `rare` hardly ever runs."""
 
-    def __init__(self, text: str, rare: str = "", quickly: bool = False):
+    def __init__(self, text: str, rare: Rarely | None = None, quickly: bool = False):
         import llvmlite.binding as llvm
 
         features()
@@ -141,9 +142,9 @@ class Module:
         # only the machine code is kept: an engine that owns the IR holds some ten megabytes per program
         self.engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine(OPTIMIZE))
         self.engine.add_object_file(_machine_code(text, quickly))
-        if rare:
-            self.engine.add_object_file(_machine_code(rare, True))
         self.engine.finalize_object()
+        if rare is not None:
+            self.entrances = rare.entered_at([self.engine.get_global_value_address(x) for x in rare.names])
 
     def function(self, name: str, *types: Type) -> NativeFunction:
         call = ctypes.CFUNCTYPE(None, *types)(self.engine.get_function_address(name))
@@ -153,7 +154,8 @@ class Module:
 def _function(w: LlvmWriter, text: str, name: str, *types: Type) -> NativeFunction:
     """The function of this text in a module with what it needs. In lanes it is made well at once: many
     members take their time, and code made quickly much of the stack."""
-    whole, rare = w.module([text]), w.rare_module()
+    whole, lanes, seldom = w.module([text]), w.lanes, w.rare
+    rare = Rarely(list(seldom), lambda: Module(rare_module(lanes, seldom), quickly=True)) if seldom else None
     if w.lanes > 1 or stored.has(_words(whole, False)):
         return Module(whole, rare).function(name, *types)
     return ImprovedFunction(whole, lambda text, quickly: Module(text, rare, quickly).function(name, *types))

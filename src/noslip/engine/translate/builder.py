@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from noslip.engine.program import Number
 from noslip.engine.translate.placement import Blocks
 
 KINDS = {"f": float, "i": int, "b": bool}
@@ -30,79 +31,90 @@ class Builder(Blocks):
         return self.raw("ineg" if node.kind == "i" else "neg", node.kind, a)
 
     def add(self, a: int, b: int) -> int:
-        if self.nodes[a].kind == "i":
+        first, second = self.nodes[a], self.nodes[b]
+        if first.kind == "i":
             return self._integer("iadd", a, b)
-        x, y = self.value(a), self.value(b)
-        if x is not None and y is not None:
-            return self.const(x + y)
-        if x == 0:
-            return b
-        if y == 0:
+        x, y = first.value, second.value
+        if x is not None:
+            if y is not None:
+                return self.const(x + y)
+            if x == 0:
+                return b
+        elif y == 0:
             return a
-        if (n := self.negated(b)) is not None:
-            return self.sub(a, n)
-        if (n := self.negated(a)) is not None:
-            return self.sub(b, n)
+        if second.op == "neg":
+            return self.sub(a, second.args[0])
+        if first.op == "neg":
+            return self.sub(b, first.args[0])
         if a == b:
             return self.mul(self.const(2.0), a)
         return self.raw("add", "f", a, b)
 
     def sub(self, a: int, b: int) -> int:
-        if self.nodes[a].kind == "i":
+        first, second = self.nodes[a], self.nodes[b]
+        if first.kind == "i":
             return self._integer("isub", a, b)
-        x, y = self.value(a), self.value(b)
-        if x is not None and y is not None:
-            return self.const(x - y)
-        if y == 0:
-            return a
-        if x == 0:
+        x, y = first.value, second.value
+        if y is not None:
+            if x is not None:
+                return self.const(x - y)
+            if y == 0:
+                return a
+        elif x == 0:
             return self.neg(b)
-        if (n := self.negated(b)) is not None:
-            return self.add(a, n)
-        if (n := self.negated(a)) is not None:
-            return self.neg(self.add(n, b))
+        if second.op == "neg":
+            return self.add(a, second.args[0])
+        if first.op == "neg":
+            return self.neg(self.add(first.args[0], b))
         # y - x is there already: x - y is its negative, exactly, and skew matrices stay skew
-        home = max(self.nodes[a].home, self.nodes[b].home, 0)
+        key, home = ("sub", (b, a)), max(first.home, second.home, 0)
         for block in self.blocks[home : max(home, self.floor) + 1]:
-            if (found := block.known.get(("sub", (b, a)))) is not None:
+            if (found := block.known.get(key)) is not None:
                 return self.raw("neg", "f", found)
         return self.raw("sub", "f", a, b)
 
     def mul(self, a: int, b: int) -> int:
-        if self.nodes[a].kind == "i":
+        first, second = self.nodes[a], self.nodes[b]
+        if first.kind == "i":
             return self._integer("imul", a, b)
-        x, y = self.value(a), self.value(b)
-        if y is not None:
-            a, b, x, y = b, a, y, x
-        if x is not None:
-            if y is not None:
-                return self.const(x * y)
-            if x == 0:
-                return self.const(0.0)
-            if x == 1:
-                return b
-            if x == -1:
-                return self.neg(b)
-            if (inner := self._scaled(b)) is not None:
-                return self.mul(self.const(x * inner[0]), inner[1])
-            if (n := self.negated(b)) is not None:
-                return self.mul(self.const(-x), n)
-            return self.raw("mul", "f", a, b)
-        m, n = self.negated(a), self.negated(b)
+        if second.value is not None:
+            a, b, first, second = b, a, second, first
+        if first.value is not None:
+            return self._multiple(first.value, a, b)
+        m, n = (node.args[0] if node.op == "neg" else None for node in (first, second))
         if m is not None or n is not None:
             product = self.mul(a if m is None else m, b if n is None else n)
             return product if m is not None and n is not None else self.neg(product)
-        first, second = self._scaled(a), self._scaled(b)
-        if first is not None and second is not None:  # (c x) (d y) = (c d) (x y)
-            return self.mul(self.const(first[0] * second[0]), self.mul(first[1], second[1]))
+        if first.op == "mul" and second.op == "mul":
+            left, right = self._scaled(a), self._scaled(b)
+            if left is not None and right is not None:  # (c x) (d y) = (c d) (x y)
+                return self.mul(self.const(left[0] * right[0]), self.mul(left[1], right[1]))
+        return self.raw("mul", "f", a, b)
+
+    def _multiple(self, x: Number, a: int, b: int) -> int:
+        """b times the number x, which is the node a."""
+        y = self.nodes[b].value
+        if y is not None:
+            return self.const(x * y)
+        if x == 0:
+            return self.const(0.0)
+        if x == 1:
+            return b
+        if x == -1:
+            return self.neg(b)
+        if (inner := self._scaled(b)) is not None:
+            return self.mul(self.const(x * inner[0]), inner[1])
+        if (n := self.negated(b)) is not None:
+            return self.mul(self.const(-x), n)
         return self.raw("mul", "f", a, b)
 
     def _scaled(self, a: int) -> tuple[float, int] | None:
         """(c, x), if `a` is c x with a constant c."""
         node = self.nodes[a]
-        for c, x in (node.args, node.args[::-1]) if node.op == "mul" else ():
-            if (factor := self.nodes[c].value) is not None:
-                return factor, x
+        if node.op == "mul":
+            for c, x in (node.args, node.args[::-1]):
+                if (factor := self.nodes[c].value) is not None:
+                    return factor, x
         return None
 
     def div(self, a: int, b: int) -> int:

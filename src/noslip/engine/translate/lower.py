@@ -6,6 +6,7 @@ those numbers and cost nothing at run time. An operation that is not known here 
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Hashable, Sequence
 from typing import TypeAlias
@@ -24,7 +25,7 @@ from noslip.engine.translate.builder import Builder
 from noslip.engine.translate.elementwise import ELEMENTWISE, round_away
 from noslip.engine.translate.functions import FUNCTIONS
 from noslip.engine.translate.jaxprs import array_of
-from noslip.engine.translate.placement import LIMIT
+from noslip.engine.translate.placement import LIMIT, Abandoned
 from noslip.numerics import blocks
 from noslip.numerics.pytrees import of_leaves
 
@@ -286,15 +287,19 @@ class _Lower(ArrayOperations):
         n, m, length = *jaxprs.scan_groups(eqn), p["length"]
         consts, carry, xs = args[:n], list(args[n : n + m]), args[n + m :]
         order = list(range(length))[:: -1 if p["reverse"] else 1]
-        state, before = self.b.snapshot(), len(self.b.nodes)
+        state, before, rare = self.b.snapshot(), len(self.b.nodes), self.within_rare
         ys: list[list[Nodes]] = []
         for turn, k in enumerate(order):
-            outs = self.jaxpr(p["jaxpr"], [*consts, *carry, *(x[k] for x in xs)])
+            most = before + ROLLED * (turn + 1) / length if length > 2 else math.inf
+            outs = None
+            with contextlib.suppress(Abandoned), self.b.at_most(most):
+                outs = self.jaxpr(p["jaxpr"], [*consts, *carry, *(x[k] for x in xs)])
+            if outs is None or len(self.b.nodes) > most:
+                self.b.restore(state)
+                self.within_rare = rare
+                return self._rolled_scan(p["jaxpr"], consts, list(args[n : n + m]), xs, order)
             carry = outs[:m]
             ys.append(outs[m:])
-            if (len(self.b.nodes) - before) / (turn + 1) * length > ROLLED and length > 2:
-                self.b.restore(state)
-                return self._rolled_scan(p["jaxpr"], consts, list(args[n : n + m]), xs, order)
         ys = ys[:: -1 if p["reverse"] else 1]
         if not length:
             return [*carry, *(self.zeros(array_of(v)) for v in eqn.outvars[m:])]

@@ -6,9 +6,11 @@ by itself, but never a block that may not run at all. Equal nodes of a block are
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import NamedTuple
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 from noslip.engine.program import (
     Block,
@@ -24,17 +26,23 @@ from noslip.engine.program import (
     walk,
 )
 
-LIMIT = 80_000  # operations written down; larger programs take LLVM many seconds and are XLA's
+LIMIT = 250_000  # operations written down; larger programs take Python many seconds and are XLA's
+KIND = {float: "f", int: "i", bool: "b"}
 COMMUTATIVE = {"add", "mul", "and", "or", "xor", "eq", "ne", "max", "min", "iadd", "imul"}
 
 
+class Abandoned(Exception):
+    """What was being translated has become longer than it may."""
+
+
 class _Snapshot(NamedTuple):
-    """How far a translation had come: number of nodes, constants, and of each open block its length and what
-    it knew."""
+    """How far a translation had come: the number of nodes and of constants, the innermost block that may not
+    run, and of each open block its length and how much it knew."""
 
     nodes: int
-    constants: dict[tuple[str, Number | bytes], int]
-    blocks: list[tuple[Block, int, dict[tuple[str, tuple[int, ...]], int], dict[Hashable, tuple[int, ...]]]]
+    constants: int
+    floor: int
+    blocks: list[tuple[Block, int, int, int]]
 
 
 class Blocks:
@@ -46,12 +54,15 @@ class Blocks:
         self.constants: dict[tuple[str, Number | bytes], int] = {}
         self.floor = 0  # the innermost block that may not run at all: nothing moves out of it
         self.limit = limit
+        self.most: float = 4 * limit  # nodes; there may come fewer of what is only tried
 
     # ---- nodes ------------------------------------------------------------------------------------
     def const(self, value: Number) -> int:
         """A constant of the type that Python gives it."""
-        kind = "b" if isinstance(value, bool) else "i" if isinstance(value, int) else "f"
-        key: tuple[str, Number | bytes] = (kind, struct.pack("<d", value) if kind == "f" else value)
+        kind = KIND.get(type(value)) or _kind(value)
+        key: tuple[str, Number | bytes] = (kind, value)
+        if kind == "f" and (value == 0 or value != value):  # by its bits: signs of zero, and NaN
+            key = (kind, struct.pack("<d", value))
         found = self.constants.get(key)
         if found is None:
             found = self._append(Node("const", (), kind, -1, value))
@@ -59,10 +70,14 @@ class Blocks:
         return found
 
     def _append(self, node: Node) -> int:
-        if len(self.nodes) > 4 * self.limit:
-            raise TooLarge(f"the step has more than {self.limit} scalar operations")
+        count = len(self.nodes)
+        if count > self.most:
+            raise Abandoned if count <= 4 * self.limit else self._too_large()
         self.nodes.append(node)
-        return len(self.nodes) - 1
+        return count
+
+    def _too_large(self) -> TooLarge:
+        return TooLarge(f"the step has more than {self.limit} scalar operations")
 
     def input(self, kind: str, block: int) -> int:
         return self._append(Node("input", (), kind, block))
@@ -73,16 +88,21 @@ class Blocks:
 
     def raw(self, op: str, kind: str, *args: int) -> int:
         """A node as it stands, shared with an equal one."""
+        nodes, floor, home = self.nodes, self.floor, 0
         if op in COMMUTATIVE and args[0] > args[1]:
             args = (args[1], args[0])
-        home = max(0, *(self.nodes[a].home for a in args))
-        key, found = (op, args), None
-        for block in self.blocks[home : max(home, self.floor) + 1]:
-            found = block.known.get(key)
-            if found is not None:
+        for a in args:
+            if nodes[a].home > home:
+                home = nodes[a].home
+        key = (op, args)
+        while True:
+            block = self.blocks[home]
+            if (found := block.known.get(key)) is not None:
                 return found
-        found = self._append(Node(op, args, kind, max(home, self.floor)))
-        block.known[key] = found
+            if home >= floor:
+                break
+            home += 1
+        found = block.known[key] = self._append(Node(op, args, kind, home))
         block.items.append(found)
         return found
 
@@ -106,6 +126,17 @@ class Blocks:
         enter = condition(list(inits))
         if self.value(enter) is False:
             return list(inits)
+        with self.at_most(math.inf):  # what is translated once more is not yet counted
+            return self._loop(enter, inits, condition, body, rare)
+
+    def _loop(
+        self,
+        enter: int,
+        inits: Sequence[int],
+        condition: Callable[[list[int]], int],
+        body: Callable[[list[int]], list[int]],
+        rare: bool,
+    ) -> list[int]:
         varying, floor = set(range(len(inits))), self.floor
         while True:
             state = self.snapshot()
@@ -174,16 +205,28 @@ class Blocks:
 
     def snapshot(self) -> _Snapshot:
         """All that translating on may change."""
-        blocks = [(b, len(b.items), dict(b.known), dict(b.groups)) for b in self.blocks]
-        return _Snapshot(len(self.nodes), dict(self.constants), blocks)
+        blocks = [(b, len(b.items), len(b.known), len(b.groups)) for b in self.blocks]
+        return _Snapshot(len(self.nodes), len(self.constants), self.floor, blocks)
 
     def restore(self, state: _Snapshot) -> None:
-        """Forget what was translated since the snapshot."""
+        """Forget what was translated since the snapshot: what came last goes first."""
         del self.nodes[state.nodes :]
-        self.constants = state.constants
-        for block, length, known, groups in state.blocks:
-            del block.items[length:]
-            block.known, block.groups = known, groups
+        _shorten(self.constants, state.constants)
+        self.floor = state.floor
+        self.blocks = [block for block, *_ in state.blocks]
+        for block, items, known, groups in state.blocks:
+            del block.items[items:]
+            _shorten(block.known, known)
+            _shorten(block.groups, groups)
+
+    @contextmanager
+    def at_most(self, nodes: float) -> Iterator[None]:
+        """Raise `Abandoned` as soon as there are more nodes than that."""
+        outside, self.most = self.most, min(nodes, 4 * self.limit)
+        try:
+            yield
+        finally:
+            self.most = outside
 
     def _homes(self, inner: Sequence[Block], more: Sequence[int]) -> Iterator[int]:
         """The blocks, outside a loop, that compute what the loop uses."""
@@ -208,3 +251,13 @@ class Blocks:
         results = [self._append(Node("result", (), kind, home)) for kind in kinds]
         self.blocks[home].items.append(Called(function, list(inputs), results))
         return results
+
+
+def _kind(value: Number) -> str:
+    return "b" if isinstance(value, bool) else "i" if isinstance(value, int) else "f"
+
+
+def _shorten(entries: dict[Any, Any], length: int) -> None:
+    """Leave the first entries."""
+    while len(entries) > length:
+        entries.popitem()

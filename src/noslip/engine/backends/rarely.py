@@ -1,0 +1,56 @@
+"""Functions that hardly ever run: written and compiled when one of them is called for the first time.
+
+The code that calls one reads its address from a variable of the module. At first that is a function of Python
+which has the machine code made, puts the true address into the variable, and goes there.
+"""
+
+from __future__ import annotations
+
+import _thread
+import ctypes
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+CALL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
+SOON = 0.01  # seconds
+
+
+class Rarely:
+    """The functions of these names, compiled together by `make`."""
+
+    def __init__(self, names: Sequence[str], make: Callable[[], Any]):
+        self.names, self._make = list(names), make
+        self._module: Any = None
+        self._lock = threading.Lock()
+
+    def address(self, name: str) -> int:
+        """Where the machine code is; made now if it is not there."""
+        with self._lock:
+            if self._module is None:
+                self._module = self._make()
+        return int(self._module.engine.get_function_address(name))
+
+    def entered_at(self, places: Sequence[int]) -> list[Any]:
+        """Put into the variables at these addresses, one for each name, what is to be called; it has to be
+        held as long as the code that calls."""
+        return [self._entrance(name, at) for name, at in zip(self.names, places, strict=True)]
+
+    def _entrance(self, name: str, at: int) -> Any:
+        variable = ctypes.c_void_p.from_address(at)
+
+        def first(given: int, made: int) -> None:
+            interrupted = False
+            while True:
+                try:
+                    variable.value = address = self.address(name)
+                    CALL(address)(given, made)
+                    break
+                except KeyboardInterrupt:  # not before this is done, and not in here, where it would be lost
+                    interrupted = True
+            if interrupted:
+                threading.Timer(SOON, _thread.interrupt_main).start()
+
+        entrance = CALL(first)
+        variable.value = ctypes.cast(entrance, ctypes.c_void_p).value
+        return entrance
