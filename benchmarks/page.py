@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks import peers, researcher, rolling, size
+from benchmarks import peers, researcher, rolling, size, whole_calls
 from noslip.bench import bodies, ensembles
 from noslip.files import replacing, write_text
 from noslip.markdown import table
@@ -52,6 +52,7 @@ def sections(results: dict[str, Any]) -> dict[str, str]:
         "goals": goals(results),
         "peers": peers.markdown(compared),
         "points": peers.all_points(compared),
+        "whole calls": whole_calls.markdown(results["whole_calls_cpu"]),
         "researcher": researcher.markdown(results["researcher_cpu"]),
         "size": size.markdown(results["size_cpu"]) + "\n\n" + where_it_stops(results["size_cpu"]),
         "bodies": bodies.markdown(results["bodies_cpu"]),
@@ -81,6 +82,7 @@ def goals(results: dict[str, Any]) -> str:
             more += f"; heyoka {heyoka['ratio']:.3g} ({heyoka['ratio to stepping']:.3g})"
         goal = f"at error {peers.ACCURACY:.0e} on the {system} as fast as any peer but heyoka"
         rows.append([goal, f"the next, {name}, takes {ratio:.3g} times as long{more}", _yes(ratio >= 1)])
+    rows += [[goal, told, _yes(met)] for goal, told, met in whole_calls.goals(results["whole_calls_cpu"])]
     scipy = next(row["ratio"] for row in results["researcher_cpu"]["rows"] if "scipy" in row["by"])
     goal = "one trajectory 200 times faster than NumPy with scipy.optimize"
     rows.append([goal, f"{scipy:.0f} times", _yes(scipy >= 200)])

@@ -166,6 +166,32 @@ def markdown(result: dict[str, Any]) -> str:
     return table((f"a call, with error {ERROR:g} or with rows", *found), rows)
 
 
+def goals(result: dict[str, Any]) -> Iterator[tuple[str, str, bool]]:
+    """What was aimed at, what was measured, and whether it suffices."""
+    problems = list(dict.fromkeys(row["problem"] for row in result["rows"]))
+    us = {(row["by"], row["problem"]): row["us"] for row in result["rows"]}
+
+    def beside(name: str, other: str) -> list[float]:
+        return [us[name, problem] / us[other, problem] for problem in problems]
+
+    flow = {verb: f"noslip {verb}, ReferenceFlow(tolerance)" for verb in ("simulate", "prepared")}
+    whole = f"a whole call of `{{}}` at error {ERROR:.0e}"
+    ahead = beside("diffrax Dopri8", flow["simulate"])
+    yield f"{whole.format('simulate')} ahead of diffrax by 3", _told(ahead), min(ahead) >= 3
+    for verb, name in flow.items():
+        ratios = beside(name, HEYOKA)
+        word = verb if verb == "simulate" else "prepare"
+        yield f"{whole.format(word)} within 5 of heyoka", _told(ratios), max(ratios) <= 5
+    for rows in ROWS[1:]:
+        ratios = beside(f"noslip simulate, ReferenceFlow, {rows} rows", GRID.format(rows))
+        goal = f"`simulate` with `ReferenceFlow` and {rows} rows within 1.5 of heyoka"
+        yield goal, _told(ratios), max(ratios) <= 1.5
+
+
+def _told(ratios: list[float]) -> str:
+    return ", ".join(f"{ratio:.2f}" for ratio in ratios)
+
+
 def _cell(row: Row) -> str:
     beside = "" if row["heyokas"] is None or row["by"] == _bare(row["by"]) else f" ({row['heyokas']:.2f})"
     return f"{row['us']:.3g} us{beside}"

@@ -26,9 +26,7 @@ LOOSEST = 1e-3
 class ReferenceFlow(Integrator):
     """The exact flow to round-off: the yardstick of all other methods."""
 
-    tolerance: float | None = (
-        None  #: of the error of the flow's own steps, relative to the state; or round-off
-    )
+    tolerance: float | None = None  #: of the error of its own steps, relative to the state
 
     order = 16
     reference = "JS (22); Biscani, Izzo 2021"

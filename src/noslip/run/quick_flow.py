@@ -57,6 +57,16 @@ class _Memory:
         self.start, self.started = begun[: 2 * n], begun[2 * n :]
         self.solver, self.y, self.pars = flow.another()
         self.own = self.fixed[: len(self.pars)]
+        self.taken: tuple[Any, Any] = (None, None)
+
+    def take(self, numbers: np.ndarray, box: np.ndarray) -> None:
+        """The parameters and the box of a run: those of the last one mostly, and nobody changes them."""
+        if self.taken[0] is not numbers:
+            self.leaves[:] = numbers
+            self.pars[:] = self.own
+        if self.taken[1] is not box:
+            self.box[:] = box
+        self.taken = numbers, box
 
 
 class QuickFlow:
@@ -94,8 +104,7 @@ class QuickFlow:
         if not (isinstance(flow, Taylor) and motion.many.native):
             return None
         memory = motion.free.pop() if motion.free else _Memory(motion, flow)  # a thread has its own
-        memory.leaves[:] = self.numbers if numbers is None else numbers
-        memory.box[:] = self.everywhere if box is None else box
+        memory.take(self.numbers if numbers is None else numbers, self.everywhere if box is None else box)
         memory.q[:], memory.v[:], memory.turns[:], memory.when[:] = q, v, 0.0, (self.t0, GIVEN)
         where = memory.at_fixed, memory.at_doubt, 1, 1, memory.at_state, memory.at_when
         motion.start.code.call(*where)
@@ -108,7 +117,6 @@ class QuickFlow:
         stride = self.count + shown.width - 1
         out = np.empty((shown.out.slots, stride))
         at, grain, grid = address(out), LEAST, out
-        memory.pars[:] = memory.own
         begin = memory.at_fixed, memory.at_begun, 1, 1, memory.at_state, memory.at_when
         motion.standing.code.call(*begin)
         if steps > LEAST:
@@ -163,6 +171,8 @@ class QuickFlow:
         n = self.n
         if name == "t":
             return self.t.copy()
+        if name == "q" and not self.system.angles:
+            return columns[:n].T
         if name == "q":
             return (columns[:n] + TURN * columns[n : 2 * n]).T
         places = self.motion().shown.out.first_slots
