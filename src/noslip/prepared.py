@@ -26,7 +26,7 @@ from noslip.results import Flown, Unread, as_trajectory
 from noslip.run.arguments import as_floats, check_run, parallel_at, whole
 from noslip.run.choose import on_cpu, trajectory_runner
 from noslip.run.driving import of_step
-from noslip.run.inputs import as_numbers, column, given_inputs, table_of
+from noslip.run.inputs import as_numbers, columns_of, copied, given_inputs
 from noslip.run.one_native import CAPACITY, NativeTrajectory, saves
 from noslip.run.pairing import pairing_of
 from noslip.run.quick import Quick
@@ -51,7 +51,7 @@ class _Source(NamedTuple):
     quick: Quick
     words: np.ndarray
     parameters: Mapping[str, Any] | None
-    inputs: Mapping[str, np.ndarray] | None
+    inputs: Mapping[str, np.ndarray] | np.ndarray | None  # as `copied` gives them
 
     def array(self, name: str) -> np.ndarray:
         plan = self.plan
@@ -61,8 +61,9 @@ class _Source(NamedTuple):
         plan, quick = self.plan, self.quick
         system = plan.system if self.parameters is None else plan.system.with_parameters(self.parameters)
         how = (plan.inputs_between, plan.steps, plan.t0, plan.step_size)
-        given = given_inputs(system, self.inputs, *how)
-        plain = self.parameters is None and self.inputs is None
+        columns = columns_of(quick.names, self.inputs)
+        given = given_inputs(system, columns, *how)
+        plain = self.parameters is None and columns is None
         pairing = quick.pairing if plain else pairing_of(given.system, plan.integrator)
         q, v = quick.initial_of(self.words)
         runner = NativeTrajectory(pairing, q, v, plan.t0, plan.step_size, given.table)
@@ -169,39 +170,15 @@ class Prepared:
         inputs: Mapping[str, Any] | None,
     ) -> Trajectory | None:
         """The run by machine code alone, or None where there is a doubt."""
+        given: Any = None
         if parameters is None and not inputs:
-            words, given = quick.run(q, v), None
+            words = quick.run(q, v)
         else:
-            given, table = self._driving(inputs)
-            fixed = quick.with_parameters(parameters, None if table is None else table[0, 0, :, 0])
+            given, table = copied(inputs, self.inputs_between, self.steps, self.t0, self.step_size)
+            fixed = quick.with_parameters(parameters, None if table is None else table[0])
             words = quick.run(q, v, fixed, table)
-            parameters = None if parameters is None else dict(parameters)
+        parameters = None if parameters is None else dict(parameters)
         return None if words is None else Unread(_Source(self, quick, words, parameters, given))
-
-    def _driving(
-        self, inputs: Mapping[str, Any] | None
-    ) -> tuple[dict[str, np.ndarray] | None, np.ndarray | None]:
-        """Copies of the inputs, and the table that steps read, [step][slot] of one group and lane."""
-        if not inputs:
-            return None, None
-        columns = {name: self._column(name, inputs[name]) for name in sorted(inputs)}
-        if self.inputs_between == "hold":
-            table = np.empty((1, self.steps, len(columns), 1))
-            slots = dict(zip(columns, table[0, :, :, 0].T, strict=True))
-            for name, x in columns.items():
-                slots[name][:] = x
-            return slots, table
-        columns = {name: columns[name].copy() for name in inputs}
-        drive = table_of(columns, self.inputs_between, self.steps, self.t0, self.step_size)
-        return columns, np.stack(jax.tree.leaves(drive), axis=-1)[None, :, :, None]
-
-    def _column(self, name: str, x: Any) -> Any:
-        count = self.steps + (self.inputs_between == "linear")
-        if type(x) is np.ndarray and x.dtype == np.float64 and x.shape == (count,):
-            total = float(np.add.reduce(x))
-            if total - total == 0:
-                return x
-        return column(name, x, self.inputs_between, self.steps, None)
 
     def _carefully(
         self,
@@ -278,7 +255,8 @@ class Prepared:
             inputs: Mapping[str, Any] | None = None,
         ) -> tuple[float, Gradient]:
             q, v = self._states(q0, v0)
-            columns, table = self._driving(inputs)
+            given, table = copied(inputs, self.inputs_between, self.steps, self.t0, self.step_size)
+            columns = columns_of(inputs, given)
             system = self.system if parameters is None else self.system.with_parameters(parameters)
             with on_cpu():
                 if not self._admits(q, v, parameters, columns, table):
@@ -305,7 +283,7 @@ class Prepared:
         quick = self._quick.get(_names(inputs))
         if quick is None:
             return False
-        first = None if table is None else table[0, 0, :, 0]
+        first = None if table is None else table[0]
         return quick.admits(q, v, quick.with_parameters(parameters, first), first)
 
 

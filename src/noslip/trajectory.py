@@ -146,17 +146,18 @@ class Trajectory:
             system = bound_as(self, system)
         driving = driving_of(self)
         known = self.t if driving is None else _known_times(self)
-        times, rows = times_within(times, known), (known, self.q, self.v)
+        times = times_within(times, known)
+        t, q, v = (np.asarray(x) if isinstance(x, Column) else x for x in (known, self.q, self.v))
         if self.info.events and not is_traced(self.q):
             if self.origin is None:
                 raise ValueError(
                     "a loaded run does not know its resets; there are no states between its rows"
                 )
-            rows = with_knots(system, self.origin.pairing.events, self.events, *rows, driving)
+            t, q, v = with_knots(system, self.origin.pairing.events, self.events, t, q, v, driving)
         if driving is None:
-            q, v, lam = between(system, *rows, times)
+            q, v, lam = between(system, t, q, v, times)
         else:
-            q, v, lam = between_inputs(system, driving, *rows, times)
+            q, v, lam = between_inputs(system, driving, t, q, v, times)
         if not is_traced(q):
             times, q, v, lam = (np.asarray(x) for x in (times, q, v, lam))
         m, end = system.m, system.m + system.k

@@ -115,6 +115,8 @@ def test_rows_at_given_times_on_disk_are_those_in_memory_after_any_interruptions
         assert len(stored.events["wall"]) >= 1
     else:
         assert np.array_equal(stored.t, TIMES)
+        system = in_memory.origin.pairing.system
+        assert np.array_equal(stored.at([1.2345], system=system).q, in_memory.at([1.2345]).q)
     with pytest.raises(ValueError, match="of another call: save_at is digest"):
         call(method, **{**how, "save_at": TIMES[1:]}, store=tmp_path / "a.zarr")
 

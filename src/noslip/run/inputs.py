@@ -6,7 +6,7 @@ An input that is a function of t has no column: it is part of the system.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -174,3 +174,42 @@ def table_of(columns: Mapping[str, Any], between: str, steps: int, t0: Any, h: A
     starts = {name: x[..., :-1] for name, x in columns.items()}
     rates = {name: xp.diff(x, axis=-1) / h for name, x in columns.items()}
     return Ramp(starts, rates, t0 + h * xp.arange(steps))
+
+
+# ---- of calls that are made often -----------------------------------------------------------------------
+
+
+def copied(
+    inputs: Mapping[str, Any] | None, between: str, steps: int, t0: float, h: float
+) -> tuple[Mapping[str, np.ndarray] | np.ndarray | None, np.ndarray | None]:
+    """Copies of the inputs of a call, and the table [step][slot] that its steps read. Of inputs that are held
+    the table is the copy; `columns_of` has them by name."""
+    if not inputs:
+        return None, None
+    if between == "hold":
+        table = np.empty((steps, len(inputs)))
+        for slot, name in enumerate(sorted(inputs)):
+            table[:, slot] = _surely(name, inputs[name], between, steps)
+        columns: Any = table
+    else:
+        columns = {name: np.array(_surely(name, x, between, steps)) for name, x in inputs.items()}
+        table = np.stack(jax.tree.leaves(table_of(columns, between, steps, t0, h)), axis=-1)
+    total = float(np.add.reduce(table, axis=None))
+    if total - total != 0:  # some are not finite, which is refused, or their sum is not
+        for name, x in inputs.items():
+            column(name, x, between, steps, None)
+    return columns, table
+
+
+def columns_of(
+    names: Iterable[str] | None, given: Mapping[str, np.ndarray] | np.ndarray | None
+) -> Mapping[str, np.ndarray] | None:
+    """The inputs of these names, of which `copied` has made copies."""
+    return dict(zip(sorted(names or ()), given.T, strict=True)) if isinstance(given, np.ndarray) else given
+
+
+def _surely(name: str, x: Any, between: str, steps: int) -> Any:
+    """As `column`, but for an array of the right shape, which comes back as it is."""
+    if type(x) is np.ndarray and x.dtype == np.float64 and x.shape == (steps + (between == "linear"),):
+        return x
+    return column(name, x, between, steps, None)

@@ -24,7 +24,8 @@ FEW = 64  # rows whose energies Python compares in no time
 
 class _Memory:
     """Where a run takes place: the initial state and inputs, the state of the method, the rows, and the
-    verdict on the start. Views and addresses are made once."""
+    verdict on the start; what no step changes, once for each row that is looked at; all inputs. Views and
+    addresses are made once."""
 
     def __init__(self, quick: Quick):
         self.words = np.empty(quick.verdict + 1, np.int64)
@@ -40,6 +41,11 @@ class _Memory:
         rows = self.numbers[quick.table : quick.verdict].reshape(-1, quick.row)
         self.shown = rows[:, :-1]  # the last slot of a row, of its record, is a whole number
         self.energy = rows[:, quick.places.energy]
+        self.fixed, self.found = quick.fixed_often.copy(), np.empty(quick.count)
+        self.inputs = np.empty((quick.how[2], quick.state - 2 * n - 1))
+        self.fixed_at, self.found_at, self.inputs_at = (
+            x.ctypes.data for x in (self.fixed, self.found, self.inputs)
+        )
 
 
 def _names(inputs: Drive) -> list[str]:
@@ -63,6 +69,7 @@ class Quick:
         self.fixed_at = self.fixed.ctypes.data
         names = sorted(self.system.parameters)
         self.slots = dict(zip(names, programs.tables["fixed"].places, strict=False))
+        self.names = [] if inputs is None else sorted(inputs.values)
         self.driven = [self.slots[name].start for name in _names(inputs)]
         first, loop, verdict = programs.start_one, programs.advance_one, programs.verdict_one
         self.code = (first.improved(LARGE), loop.improved(), verdict.improved())
@@ -80,6 +87,7 @@ class Quick:
         self.looks = None if len(looks) == rows + 1 else looks  # all of them, or some
         self.count = len(looks)
         self.fixed_often = np.repeat(self.fixed, self.count, axis=0)
+        self.often_at = self.fixed_often.ctypes.data
         self.found = programs.independence_one.improved() if self.system.rows > 1 else None
         self.free: list[_Memory] = []
 
@@ -87,15 +95,19 @@ class Quick:
         self, q: np.ndarray, v: np.ndarray, fixed: np.ndarray | None = None, inputs: np.ndarray | None = None
     ) -> np.ndarray | None:
         """The memory after the run, or None where there is a doubt. `fixed` is what `with_parameters` gives,
-        `inputs` what `driving_table` does."""
+        `inputs` a table [step][slot]."""
         memory = self.free.pop() if self.free else _Memory(self)  # a thread has its own
         words = memory.words
         memory.q[:], memory.v[:] = q, v
         given: tuple[int, ...] = ()
         if inputs is not None:
-            memory.drive[:] = inputs[0, 0, :, 0]
-            given = inputs.ctypes.data, 0
-        at = self.fixed_at if fixed is None else fixed.ctypes.data
+            memory.drive[:] = inputs[0]
+            memory.inputs[:] = inputs
+            given = memory.inputs_at, 0
+        at = self.fixed_at
+        if fixed is not None:
+            memory.fixed[:] = fixed
+            at = memory.fixed_at
         self.judge(at, memory.initial, memory.verdict, 1)
         sure = False
         if words[self.verdict]:
@@ -126,7 +138,8 @@ class Quick:
         if parameters is None and not steered:
             return None
         fixed = self.fixed.copy()
-        numbers, known = fixed.view(np.float64), visible(self.slots)
+        numbers = fixed.view(np.float64)
+        known = visible(self.slots) if parameters else {}
         for name, value in (parameters or {}).items():
             place = known.get(name)
             if place is None:
@@ -136,8 +149,10 @@ class Quick:
             else:
                 checked = self.system.with_parameters({name: value}).parameters[name]
                 numbers[0, place, 0] = np.ravel(checked)
-        if steered:
-            numbers[0, self.driven, 0] = first
+        if first is not None and steered:
+            row = numbers[0, :, 0]
+            for slot, x in zip(self.driven, first.tolist(), strict=True):
+                row[slot] = x
         return fixed
 
     def _sound(self, memory: _Memory) -> bool:
@@ -157,14 +172,13 @@ class Quick:
 
     def _independent(self, fixed: np.ndarray | None, memory: _Memory) -> bool:
         """Whether the one-forms are surely not nearly parallel at the rows that `parallel_along` looks at."""
-        many = self.fixed_often if fixed is None else np.repeat(fixed, self.count, axis=0)
-        rows, found = memory.table, np.empty(self.count)
+        many, rows = self.often_at if fixed is None else memory.fixed_at, memory.table
         if self.looks is not None:
             chosen = memory.words[self.table : self.verdict].reshape(-1, self.row)[self.looks]
             rows = chosen.ctypes.data
         assert self.found is not None
-        self.found.call(many.ctypes.data, rows, found.ctypes.data, self.count)
-        return min(found.tolist()) > 0
+        self.found.call(many, rows, memory.found_at, self.count)
+        return min(memory.found.tolist()) > 0
 
     # ---- what is read of a memory after its run ------------------------------------------------------------
 

@@ -151,12 +151,12 @@ class Module:
         return NativeFunction(call, self)
 
 
-def _function(w: LlvmWriter, text: str, name: str, *types: Type) -> NativeFunction:
-    """The function of this text in a module with what it needs. In lanes it is made well at once: many
+def function_of(w: LlvmWriter, text: str, name: str, *types: Type, well: bool = False) -> NativeFunction:
+    """The function of this text in a module with what it needs. In lanes it is made `well` at once: many
     members take their time, and code made quickly much of the stack."""
     whole, lanes, seldom = w.module([text]), w.lanes, w.rare
     rare = Rarely(list(seldom), lambda: Module(rare_module(lanes, seldom), quickly=True)) if seldom else None
-    if w.lanes > 1 or stored.has(_words(whole, False)):
+    if well or w.lanes > 1 or stored.has(_words(whole, False)):
         return Module(whole, rare).function(name, *types)
     return ImprovedFunction(whole, lambda text, quickly: Module(text, rare, quickly).function(name, *types))
 
@@ -165,7 +165,7 @@ def map_function(program: Program, width: int) -> NativeFunction:
     """call(fixed, values, out, groups): the program on each group of lanes."""
     w = LlvmWriter(width)
     text = map_text(w, program, "map")
-    return _function(w, text, "map", *[ctypes.c_void_p] * 3, ctypes.c_int64)
+    return function_of(w, text, "map", *[ctypes.c_void_p] * 3, ctypes.c_int64)
 
 
 def map_text(w: LlvmWriter, program: Program, name: str) -> str:
@@ -199,7 +199,7 @@ def advance_function(
     w = LlvmWriter(width)
     text = advance_text(w, step, after, save, inputs)
     driven = (ctypes.c_void_p, ctypes.c_int64) if inputs else ()
-    return _function(w, text, "advance", *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 6, *driven)
+    return function_of(w, text, "advance", *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 6, *driven)
 
 
 def advance_text(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from noslip.engine.backends.llvm_dense import counting
 from noslip.engine.backends.llvm_text import LlvmWriter
-from noslip.engine.backends.native import Module, NativeFunction
+from noslip.engine.backends.native import NativeFunction, function_of
 from noslip.engine.program import Program
 
 
@@ -35,7 +35,7 @@ def columns_function(program: Program, width: int, sizes: Sequence[int]) -> Nati
     arguments = ["ptr noalias %fixed", "ptr noalias %out", "i64 %rows", "i64 %stride"]
     text = w.function(f"void @columns({', '.join([*arguments, *(f'ptr noalias {x}' for x in pointers)])})")
     kinds = [ctypes.c_void_p] * 2 + [ctypes.c_int64] * 2 + [ctypes.c_void_p] * len(sizes)
-    return Module(w.module([text]), w.rare_module()).function("columns", *kinds)
+    return function_of(w, text, "columns", *kinds, well=True)
 
 
 def _place(w: LlvmWriter, pointer: str, index: str) -> str:
