@@ -79,7 +79,7 @@ def as_trajectory(
     if info.stopped_by:
         uniform[-1] = rows.t[-1]
     m, end = pairing.system.m, pairing.system.m + pairing.system.k
-    own = pairing.integrator.own_time or info.save_at or (xp is jnp and info.events)
+    own = pairing.own_time or info.save_at or (xp is jnp and info.events)
     return Trajectory(
         t=rows.t if own else uniform,
         q=rows.q + TURN * rows.turns,

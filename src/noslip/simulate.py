@@ -16,7 +16,7 @@ from noslip.errors import SolveFailed, shown, stopped
 from noslip.integrators.base import Integrator
 from noslip.numerics.tracing import has_tracers, is_traced
 from noslip.results import as_trajectory, flow_again
-from noslip.run.along import conserves_energy, up_to_a_broken_condition
+from noslip.run.along import conserves_energy, forms_become_parallel, up_to_a_broken_condition
 from noslip.run.arguments import (
     as_floats,
     check_manner,
@@ -41,7 +41,6 @@ from noslip.run.runner import RowsRunner, TrajectoryRunner
 from noslip.run.scan import scan
 from noslip.run.sure import SMALL
 from noslip.system import System
-from noslip.system.conditions import parallel_along
 from noslip.system.inputs import Drive
 from noslip.trajectory import Origin, Trajectory
 
@@ -148,13 +147,11 @@ def simulate(
             )
         while True:
             runner = trajectory_runner(stable, q, v, t, h, backend, given.table)
-            log = Log(system, watched)
+            log = Log(system, watched) if watched else None
             if times is None:
                 conserved = conserves_energy(system)
-                rows, interrupted = all_rows(
-                    runner, steps, every, progress, conserved, 0, log if watched else None
-                )
-            elif watched:
+                rows, interrupted = all_rows(runner, steps, every, progress, conserved, 0, log)
+            elif log is not None:
                 rows, interrupted = watched_rows_at(
                     runner,
                     partial(_elsewhere, stable, h, backend),
@@ -170,17 +167,16 @@ def simulate(
                 )
             else:
                 rows, interrupted = rows_at(runner, stable.system, times, t, h, steps, progress, given.table)
-            if interrupted or not parallel_along(
-                stable.system, *(np.asarray(x) for x in (rows.q, rows.v, rows.t))
-            ):
+            if interrupted or not forms_become_parallel(stable.system, rows):
                 break
             stable = pairing.where_forms_are_parallel  # they have become so on the way: once more
         if not first and rows.interval.failed_step[-1] == 1:
             refuse_irregular(pairing, q, v, t, h)
         rows, broken = up_to_a_broken_condition(system, rows)
         info = run_info(pairing, t, h, steps, every, runner.backend, times is not None, **given.record)
-        happened = log.occurrences()
-        if watched:
+        happened = {}
+        if log is not None:
+            happened = log.occurrences()
             taken = int(rows.step[-1]) if log.stopped_by or steps == NEVER else steps
             info = replace(info, events=tuple(happened), stopped_by=log.stopped_by, steps=taken)
         run = as_trajectory(pairing, rows, q, v, info, np, Origin(stable, runner), happened, given.values)

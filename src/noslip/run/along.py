@@ -12,7 +12,7 @@ import numpy as np
 from noslip.integrators.solve import Status
 from noslip.run.step import Row
 from noslip.system import System
-from noslip.system.conditions import broken_along
+from noslip.system.conditions import broken_along, parallel_along
 
 BLOWN_UP = 1e9
 """So many times the size of the energy at the start is no error of a method any more. Real growth of an
@@ -87,3 +87,8 @@ def up_to_a_broken_condition(system: System, rows: Row) -> tuple[Row, str]:
         if found is None
         else (_ended(rows, found[0] + 1, Status.BROKEN_CONDITION), f": {found[1]}")
     )
+
+
+def forms_become_parallel(system: System, rows: Row) -> bool:
+    """Whether the one-forms are nearly parallel at some of the rows."""
+    return system.rows > 1 and parallel_along(system, *(np.asarray(x) for x in (rows.q, rows.v, rows.t)))

@@ -197,8 +197,8 @@ def _step_matrix(method: Integrator, system: System, q: Array, v: Array, t: Arra
 
 
 def _check_values(pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float | np.ndarray) -> None:
-    system = pairing.system.at(t)
-    sure = not system.clocked and surely_admissible(pairing, q, v)
+    system = pairing.system.at(t) if pairing.clocked else pairing.system
+    sure = not pairing.clocked and surely_admissible(pairing, q, v)
     if reason := broken_near(pairing.system, q, v, float(t), again=not sure):
         _refuse_mass(np.asarray(system.mass_matrix(q)), q, only_indefinite=True)
         raise ValueError(reason)
@@ -260,7 +260,7 @@ def parallel_at(pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float) -> boo
     """Whether the one-forms are nearly parallel at this state."""
     if pairing.system.rows < 2:
         return False
-    if pairing.system.clocked or (numbers := pairing.at_state(System.mu, q, v)) is None:
+    if pairing.clocked or (numbers := pairing.at_state(System.mu, q, v)) is None:
         return parallel_along(pairing.system, q[None], v[None], np.full(1, t))
     return nearly_parallel(np.reshape(numbers, (pairing.system.rows, -1)))
 

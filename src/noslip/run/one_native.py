@@ -37,8 +37,11 @@ class NativeTrajectory(RowsInSlots):
         self.fixes = tables["fixed"]
         self.carries, self.rows = tables["carry"], tables["row"]
         self.step_size(h)
-        initial = tables["initial"].pack((q, v, t, of_step(inputs, 0)), 1, 1)
-        self.inputs: tuple[Any, ...] = () if inputs is None else (driving_table(inputs, 1, 1), 0)
+        now: Drive = None
+        self.inputs: tuple[Any, ...] = ()
+        if inputs is not None:
+            now, self.inputs = of_step(inputs, 0), (driving_table(inputs, 1, 1), 0)
+        initial = tables["initial"].pack((q, v, t, now), 1, 1)
         out = np.zeros((1, tables["carry and row"].slots, 1), np.int64)
         programs.start_one(self.fixed, initial, out, 1)
         self.carry = np.ascontiguousarray(out[:, : self.carries.slots])

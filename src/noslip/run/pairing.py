@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -19,7 +19,7 @@ from noslip import systems
 from noslip.engine import stored
 from noslip.engine.backends.numpy_rows import short_function
 from noslip.engine.kept import kept
-from noslip.integrators.base import Integrator
+from noslip.integrators import Integrator, word_of
 from noslip.numerics.blocks import for_scalar_programs
 from noslip.numerics.pytrees import anatomy, of_leaves
 from noslip.numerics.tracing import has_tracers
@@ -27,6 +27,7 @@ from noslip.run.events import Events
 from noslip.run.programs import NO_INPUTS, Shapes, StepPrograms, programs_of, require_native
 from noslip.system import System
 from noslip.system.conditions import AROUND, Region, around
+from noslip.system.time import visible
 
 OfState = Callable[[System, Array, Array], Any]
 
@@ -38,6 +39,7 @@ class Pairing:
         self.system, self.integrator, self.events = system, integrator, events
         self.leaves, self.structure, self.shapes = anatomy(system)
         self._watching: dict[Events, Pairing] = {}
+        self._short: dict[OfState, Callable[..., Sequence[float]] | None] = {}
 
     @functools.cached_property
     def refusal(self) -> str | None:
@@ -46,8 +48,7 @@ class Pairing:
 
     def refusal_near(self, q: np.ndarray, v: np.ndarray) -> str | None:
         """The same for a run from this state; asked anew only where no run has started nearby."""
-        leaves = self.integrator.leaves_positions(self.system)
-        if leaves or not self.integrator.defines("applies_around"):
+        if self._applies_anywhere:
             return self.refusal
         if self._region.holds(q.tolist()):
             return None
@@ -58,6 +59,12 @@ class Pairing:
         return reason
 
     @functools.cached_property
+    def _applies_anywhere(self) -> bool:
+        """Whether the state does not matter to what the method can run on."""
+        leaves = self.integrator.leaves_positions(self.system)
+        return bool(leaves) or not self.integrator.defines("applies_around")
+
+    @functools.cached_property
     def _region(self) -> Region:
         return Region()
 
@@ -65,6 +72,16 @@ class Pairing:
     def is_implicit(self) -> bool:
         """Whether a step solves equations that are given as a residual."""
         return self.integrator.defines("residual") and not self.integrator.is_explicit(self.system)
+
+    @functools.cached_property
+    def clocked(self) -> bool:
+        """Whether the system is another at another time."""
+        return self.system.clocked
+
+    @functools.cached_property
+    def own_time(self) -> bool:
+        """Whether the method makes its own time."""
+        return self.integrator.own_time
 
     @functools.cached_property
     def where_forms_are_parallel(self) -> Pairing:
@@ -92,7 +109,9 @@ class Pairing:
     def at_state(self, function: OfState, q: np.ndarray, v: np.ndarray) -> Sequence[float] | None:
         """The numbers that function(system, q, v) is made of, in a row, if its program is short enough for
         Python to compute them; else None. For checks that a run of a few microseconds can afford."""
-        python = short_function(function, self.structure, self.shapes, (q.shape, v.shape))
+        if function not in self._short:
+            self._short[function] = short_function(function, self.structure, self.shapes, (q.shape, v.shape))
+        python = self._short[function]
         with contextlib.suppress(ZeroDivisionError), np.errstate(all="ignore"):
             return None if python is None else python(*self._numbers, *q.tolist(), *v.tolist())
         return None
@@ -100,6 +119,17 @@ class Pairing:
     @functools.cached_property
     def _numbers(self) -> list[float]:
         return [x for leaf in self.leaves for x in np.ravel(leaf).tolist()]
+
+    @functools.cached_property
+    def words(self) -> tuple[str, str, Mapping[str, Any]]:
+        """The method for the record: its name, the word by which it is found, its options."""
+        kind = type(self.integrator)
+        return kind.__name__, word_of(kind), self.integrator.options()
+
+    @functools.cached_property
+    def parameters(self) -> Mapping[str, Any]:
+        """Those of the system that its user has named."""
+        return visible(self.system.parameters)
 
     @functools.cached_property
     def facts(self) -> tuple[str, str]:

@@ -15,11 +15,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from noslip.integrators import Integrator, spelled, word_of
+from noslip.integrators import Integrator, spelled
 from noslip.integrators.solve import Status
 from noslip.markdown import html_table
 from noslip.run.pairing import Pairing
-from noslip.system.time import visible
 from noslip.version import __version__
 
 Array = Any  # NumPy arrays after a run; JAX arrays or tracers inside a transformation
@@ -128,12 +127,12 @@ def run_info(
     constants: Mapping[str, Any] = MappingProxyType({}),
 ) -> RunInfo:
     """What is run, for the record; `constants` are the inputs as they are where a run gives none."""
-    parameters = visible(pairing.system.parameters) | dict(constants)
+    parameters = {**pairing.parameters, **constants}
     system, (multiplier_source, source) = pairing.system, pairing.facts
-    name, word = type(pairing.integrator).__name__, word_of(type(pairing.integrator))
+    name, word, options = pairing.words
     return RunInfo(
         integrator=name,
-        options=pairing.integrator.options(),
+        options=dict(options),
         coordinates=system.coordinates,
         parameters=parameters,
         step_size=h,

@@ -12,16 +12,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from scipy.integrate import solve_ivp
 
-from noslip.engine.kept import jitted
 from noslip.system import System
 from noslip.system.conditions import broken_near
 from noslip.system.time import visible
+from noslip.testing.evaluated import along, at_state, field, forms_and_slopes, measure_defect
 from noslip.testing.verdict import CheckFailed, require
 
 FACTORS = (1.1, 1.2, 1.3)  # parameters are perturbed by these in turn, so that none hides behind a 1
@@ -129,7 +128,7 @@ def check_admissible(system: System, q: Any, v: Any) -> None:
         np.shape(q) == shape and np.shape(v) == shape,
         f"the state must be two arrays of shape {shape}, but {np.shape(q)} and {np.shape(v)} came",
     )
-    residual = _size(system.phi(q, v))
+    residual = _size(at_state(system, q, v)["phi"])
     bound = 1e-14 * (1 + _size(v))
     require(residual <= bound, f"the state misses the constraints by {residual:.1e} (allowed: {bound:.1e})")
     require(
@@ -139,9 +138,10 @@ def check_admissible(system: System, q: Any, v: Any) -> None:
 
 def check_full_rank(system: System, q: Any, v: Any) -> None:
     """The mass matrix is positive definite and the one-forms are independent."""
-    smallest = float(np.linalg.eigvalsh(system.mass_matrix(q))[0])
+    found = at_state(system, q, v)
+    smallest = float(np.linalg.eigvalsh(found["mass matrix"])[0])
     require(smallest > 0, f"the mass matrix must be positive definite, but has the eigenvalue {smallest:.1e}")
-    values = np.linalg.svd(np.asarray(system.mu(q, v)), compute_uv=False)
+    values = np.linalg.svd(found["mu"], compute_uv=False)
     require(
         not values.size or values[-1] > 1e-8 * values[0],
         f"the one-forms must be independent, but their singular values are {values}",
@@ -152,7 +152,7 @@ def check_fibre(system: System, q: Any, v: Any) -> None:
     """The constraints determine the velocities of the fibre from the others."""
     if not system.fibre:
         return
-    block = np.asarray(system.mu(q, v))[:, [system.index(name) for name in system.fibre]]
+    block = at_state(system, q, v)["mu"][:, [system.index(name) for name in system.fibre]]
     values = np.linalg.svd(block, compute_uv=False)
     require(
         values[-1] > 1e-8 * values[0],
@@ -164,8 +164,8 @@ def check_frame(system: System, q: Any, v: Any) -> None:
     """mu X = 0, and the columns of X are independent."""
     if system.frame is None:
         return
-    X = np.asarray(system.frame(jnp.asarray(q), system.parameters))
-    mu = np.asarray(system.mu(q, v))
+    found = at_state(system, q, v)
+    X, mu = found["frame"], found["mu"]
     defect = _size(mu @ X) / (_size(mu) * _size(X)) if system.rows else 0.0
     require(defect < 1e-13, f"the frame must satisfy mu X = 0, but mu X is {defect:.1e} of its factors")
     values = np.linalg.svd(X, compute_uv=False)
@@ -183,15 +183,9 @@ def check_integrability(system: System, q: Any, holonomic: bool) -> None:
     if system.one_forms is None or not system.m:
         return
 
-    with_time, rest = system.moving or system.drift is not None, jnp.zeros(system.n)
-
-    def forms(x: Any) -> Any:
-        q, now = x[: system.n], system.at(x[-1]) if with_time else system
-        mu = now.mu(q, rest)
-        return jnp.column_stack([mu, now.phi(q, rest)]) if with_time else mu
-
-    x = jnp.append(jnp.asarray(q), 0.0) if with_time else jnp.asarray(q)
-    mu, slope = np.asarray(forms(x)), np.asarray(jax.jacfwd(forms)(x))
+    with_time = system.moving or system.drift is not None
+    x = np.append(q, 0.0) if with_time else np.asarray(q)
+    mu, slope = map(np.asarray, forms_and_slopes(system=system, x=x, with_time=with_time))
     X = np.linalg.svd(mu)[2][system.rows :].T
     curvature = _size(np.einsum("akl,ki,lj->aij", slope - slope.transpose(0, 2, 1), X, X))
     flat = curvature < 1e-9 * (1 + _size(slope))
@@ -208,37 +202,11 @@ def check_multiplier(system: System, q: Any, v: Any, tolerance: float) -> None:
     """Chaplygin's f makes f^(d-1) det(G) dr dv an invariant measure on a base of d coordinates."""
     if system.multiplier is None:
         return
-    defect = _measure_defect(system, system.multiplier, jnp.asarray(q), jnp.asarray(v))
+    defect = measure_defect(system, system.multiplier, jnp.asarray(q), jnp.asarray(v))
     require(
         abs(float(defect)) <= tolerance,
         f"`multiplier` must give an invariant measure f^(d-1) dr dp, but its divergence is {defect:.1e}",
     )
-
-
-@functools.partial(jitted, static=("multiplier",))
-def _measure_defect(system: System, multiplier: Callable[..., Array], q: Array, v: Array) -> Array:
-    """Divergence of the reduced vector field in (r, rdot) against the density f^(d-1) det(G)."""
-    fibre = system.fibre or system.coordinates[-system.m :]
-    dependent = np.array([system.index(name) for name in fibre])
-    base = np.setdiff1d(np.arange(system.n), dependent)
-
-    def lift(q: Array, u: Array) -> Array:
-        mu = system.mu(q, v)
-        velocity = jnp.zeros_like(q).at[base].set(u)
-        return velocity.at[dependent].set(-jnp.linalg.solve(mu[:, dependent], mu[:, base] @ u))
-
-    def flux(r: Array, u: Array) -> tuple[Array, Array]:
-        point = q.at[base].set(r)
-        lifts = jax.vmap(lift, (None, 0))(point, jnp.eye(len(base)))
-        metric = lifts @ system.mass_matrix(point) @ lifts.T
-        f = multiplier(point, system.parameters)
-        density = f ** (len(base) - 1) * jnp.linalg.det(metric)
-        return density * u, density * system.acceleration(point, lift(point, u))[base]
-
-    r, u = q[base], v[base]
-    along_r = jax.jacfwd(lambda r: flux(r, u)[0])(r)
-    along_u = jax.jacfwd(lambda u: flux(r, u)[1])(u)
-    return jnp.trace(along_r) + jnp.trace(along_u)
 
 
 # ---- along the motion -------------------------------------------------------------------------------
@@ -248,7 +216,7 @@ def reference(system: System, q: Any, v: Any, t_end: float, tolerance: float = 1
     t = np.linspace(0.0, t_end, 101)
     start = np.concatenate([q, v, [0.0]])
     run = solve_ivp(
-        lambda t, y: np.asarray(_field(system, t, y)),
+        lambda t, y: np.asarray(field(system, t, y)),
         (0.0, t_end),
         start,
         method="DOP853",
@@ -262,50 +230,21 @@ def reference(system: System, q: Any, v: Any, t_end: float, tolerance: float = 1
     return Reference(system, jnp.asarray(t), y[:, :n], y[:, n : 2 * n], y[:, 2 * n], tolerance)
 
 
-@jitted
-def _field(system: System, t: Array, y: Array) -> Array:
-    """Right-hand side for (q, v, work)."""
-    q, v = y[: system.n], y[system.n : -1]
-    return jnp.concatenate([v, system.acceleration(q, v, t), system.power(q, v, t)[None]])
-
-
 def check_equations(run: Reference) -> None:
     """d/dt dL/dv - dL/dq - force = mu^T lam and dphi/dt = 0, with the derivatives taken along the motion."""
-    motion, constraint, energy = _defects(run.system, run.t, run.q, run.v)
+    found = along(run.system, run.t, run.q, run.v)
     for defect, sentence in (
-        (motion, "the reaction must equal mu^T lam"),
-        (constraint, "the acceleration must be tangent to the constraints"),
-        (energy, "dE/dt must equal lam^T mu v + force . v - dL/dt"),
+        ("motion", "the reaction must equal mu^T lam"),
+        ("constraint", "the acceleration must be tangent to the constraints"),
+        ("power", "dE/dt must equal lam^T mu v + force . v - dL/dt"),
     ):
-        worst = _size(defect)
+        worst = _size(found[defect])
         require(worst <= run.tolerance, f"{sentence}, but they differ by {worst:.1e}, relative to their size")
-
-
-@jitted
-def _defects(system: System, t: Array, q: Array, v: Array) -> tuple[Array, Array, Array]:
-    def at(t: Array, q: Array, v: Array) -> tuple[Array, Array, Array]:
-        a, lam, mu = system.acceleration(q, v, t), system.multipliers(q, v, t), system.mu(q, v, t)
-        force, along = system.applied_force(q, v, t), (v, a, jnp.ones_like(t))
-        inertia = jax.jvp(system.momentum, (q, v, t), along)[1]
-        slope, reaction = system.dL_dq(q, v, t), mu.T @ lam
-        dphi = jax.jvp(system.phi, (q, v, t), along)[1]
-        dE = jax.jvp(system.energy, (q, v, t), along)[1]
-        size = 1 + sum(jnp.max(jnp.abs(x)) for x in (inertia, slope, reaction, force))
-        speed = 1 + jnp.max(jnp.abs(v))
-        dL_dt = jax.grad(lambda s: system.lagrangian(q, v, system.at(s).parameters))(t)
-        power = jnp.dot(reaction + force, v) - dL_dt
-        return (
-            (inertia - slope - force - reaction) / size,
-            dphi / (jnp.max(jnp.abs(mu), initial=0.0) * (1 + jnp.max(jnp.abs(a)) + speed**2)),
-            (dE - power) / (size * speed),
-        )
-
-    return jax.vmap(at)(t, q, v)
 
 
 def check_constraint(run: Reference) -> None:
     """The flow stays on the constraint."""
-    residual = _size(jax.vmap(run.system.phi)(run.q, run.v, run.t))
+    residual = _size(along(run.system, run.t, run.q, run.v)["phi"])
     require(
         residual <= run.tolerance * (1 + _size(run.v)),
         f"the flow leaves the constraint, by {residual:.1e} at worst",
@@ -315,8 +254,8 @@ def check_constraint(run: Reference) -> None:
 def check_energy(run: Reference) -> None:
     """The energy changes by the work done, which is none for linear constraints without a force."""
     system = run.system
-    energy = np.asarray(jax.vmap(system.energy)(run.q, run.v, run.t))
-    scale = 1 + _size(jax.vmap(system.energy_scale)(run.q, run.v, run.t))
+    found = along(system, run.t, run.q, run.v)
+    energy, scale = np.asarray(found["energy"]), 1 + _size(found["energy scale"])
     defect = _size(energy - energy[0] - run.work)
     require(
         defect <= run.tolerance * scale,
@@ -332,18 +271,15 @@ def check_energy(run: Reference) -> None:
 
 def check_first_integrals(run: Reference) -> None:
     """Every declared first integral is constant along the motion, and not a mere constant."""
-    for name, integral in run.system.first_integrals.items():
-
-        def value(q: Array, v: Array, t: Array, f: Any = integral) -> Array:
-            return f(q, v, run.system.at(t).parameters)
-
-        values = np.asarray(jax.vmap(value)(run.q, run.v, run.t))
+    found = along(run.system, run.t, run.q, run.v)
+    for name in run.system.first_integrals:
+        values = np.asarray(found["first integrals"][name])
         change = _size(values - values[0])
         require(
             change <= run.tolerance * (1 + _size(values)),
             f"first integral '{name}' must be constant along the motion, but changes by {change:.1e}",
         )
-        slopes = jax.grad(lambda x: value(x[0], x[1], run.t[0]))((run.q[0], run.v[0]))
+        slopes = found["slopes"][name]
         require(
             _size(jnp.concatenate(slopes)) > 1e-12, f"first integral '{name}' does not depend on the state"
         )
@@ -361,7 +297,7 @@ def check_exact(run: Reference, exact: Callable[..., Any]) -> None:
         *map(np.asarray, (run.t, run.q[0], run.v[0])), **{name: system.parameters[name] for name in accepted}
     )
     own = system.m + system.k  # a quaternion's row has a multiplier that nobody sees
-    expected = (run.q, run.v, jax.vmap(system.multipliers)(run.q, run.v, run.t)[:, :own])
+    expected = (run.q, run.v, along(system, run.t, run.q, run.v)["multipliers"][:, :own])
     require(
         isinstance(result, tuple) and len(result) in (2, 3),
         "`exact` must return (q, v) or (q, v, multipliers)",
