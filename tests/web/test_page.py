@@ -85,7 +85,7 @@ def test_a_section_has_the_crossings_of_the_motion_between_its_steps(address, br
         there = run.at([t], system=model)
         wanted = [t, *there.q[0], *there.v[0]]
         made = [state["t"], *(state[f"{kind}:{name}"] for kind in "qv" for name in "xyza")]
-        np.testing.assert_allclose(made, wanted, atol=2e-5)
+        np.testing.assert_allclose(made, wanted, atol=1e-6)
         assert state["q:x"] == pytest.approx(0.1, abs=1e-12)
 
 

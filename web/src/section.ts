@@ -1,6 +1,7 @@
-/** Where a run meets a section: between two steps, on the cubic through the four states around. */
+/** Where a run meets a section: between two steps, on the polynomial through the six states around. */
 
 const MOST = 100_000; // states that are kept
+const [WINDOW, MIDDLE] = [6, 2]; // states of a polynomial, and its middle interval
 
 function weights(s: number, count: number): number[] {
   return Array.from({ length: count }, (_, i) => {
@@ -26,18 +27,18 @@ export class Watch {
 
   /** The next state, in the order of time. */
   take(state: Float64Array): void {
-    const kept = this.recent.length < 4 ? new Float64Array(state.length) : (this.recent.shift() as Float64Array);
+    const kept = this.recent.length < WINDOW ? new Float64Array(state.length) : (this.recent.shift() as Float64Array);
     kept.set(state);
     this.recent.push(kept);
     this.taken += 1;
-    if (this.taken === 4) this.between(0);
-    if (this.taken >= 4) this.between(1);
+    if (this.taken === WINDOW) for (let k = 0; k < MIDDLE; k++) this.between(k);
+    if (this.taken >= WINDOW) this.between(MIDDLE);
   }
 
   /** After the last state: the intervals that no window had in its middle. */
   end(): void {
     const count = this.recent.length;
-    for (let k = count === 4 ? 2 : 0; k < count - 1; k++) this.between(k);
+    for (let k = count === WINDOW ? MIDDLE + 1 : 0; k < count - 1; k++) this.between(k);
   }
 
   private level(x: number): number {
