@@ -53,9 +53,8 @@ class LlvmWriter(Visitor):
         self.functions: dict[int, str] = {}  # names of programs that are called
         self.rare: dict[str, Callable[[LlvmWriter], str]] = {}  # write what hardly ever runs, by name
         self.outlines = self.lanes == self.pitch  # whether rare loops become such functions
-        self.side_by_side = (
-            4 if self.lanes == self.pitch == 1 else 1
-        )  # entries of a row that are taken at once
+        # entries of a row that a dense solve takes at once
+        self.side_by_side = 4 if self.lanes == self.pitch == 1 else 1
         self.allocas: list[str] = []
         self.label = "entry"
         self.mask: str | None = None  # the lanes that the innermost loop is running for
