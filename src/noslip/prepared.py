@@ -154,7 +154,7 @@ class Prepared:
         began = time.monotonic()
         run = self._carefully(q0, v0, parameters, inputs)
         if self.integrator.host_driven:
-            if not (self._flow or inputs) and brief(self.steps, began):
+            if not (self._flow or inputs) and self.inputs_between == "hold" and brief(self.steps, began):
                 how = (self.t0, self.step_size, self.steps, self.save_every)
                 self._flow.append(QuickFlow(pairing_of(self.system, self.integrator), *how))
         elif quick is None and run.info.backend == "native":
