@@ -41,7 +41,7 @@ def test_between_the_rows_a_switch_costs_no_order(kind, between, every):
     assert np.all(np.log2(np.array(errors[0]) / errors[1]) > 3.5)
     rows = run.at(run.t)
     np.testing.assert_allclose(rows.q, run.q, atol=1e-14)
-    np.testing.assert_allclose(rows.v, run.v, atol=1e-9)  # this method leaves the constraint
+    np.testing.assert_allclose(rows.v, run.v, atol=1e-6)  # this method leaves the constraint
 
 
 def test_a_loaded_run_is_seen_between_its_rows_with_its_inputs(tmp_path):

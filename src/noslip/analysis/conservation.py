@@ -16,6 +16,7 @@ from noslip.run.occurrences import with_knots
 from noslip.run.pieces import Pieces, pieces
 from noslip.run.step import TURN
 from noslip.system import System
+from noslip.system.inputs import Held
 from noslip.trajectory import Trajectory, bound_as, driving_of
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(4)  # Gauss' rule, on [-1, 1]
@@ -129,10 +130,12 @@ def _of_pieces(system: System, found: Pieces) -> tuple[Array, Array]:
             return there.power(q, v, t)
 
         work = p.H / 2 * jnp.dot(WEIGHTS, jax.vmap(power)(jnp.asarray(1 + NODES) / 2))
-        if p.drive is None or not any(system.inputs_within(p.drive.values)):
+        if not isinstance(p.drive, Held) or not any(system.inputs_within(p.drive.values)):
             return work, jnp.zeros(())
+        pairs = zip(jax.tree.leaves(p.drive), jax.tree.leaves(p.drive_before), strict=True)
+        switched = jnp.any(jnp.array([new != old for new, old in pairs]))
         before = system.driven(p.drive_before).energy(p.q, p.v_before, p.t)
-        return work, there.energy(p.q, p.v, p.t) - before
+        return work, jnp.where(switched, there.energy(p.q, p.v, p.t) - before, 0.0)
 
     return jax.vmap(jax.vmap(one))(found)
 
