@@ -26,6 +26,7 @@ OF_CHECKOUT = {
     "rolling",
     "size",
     "wasm",
+    "wasm-pairs",
     "gpu",
     "page",
 }
