@@ -112,6 +112,21 @@ def measure_wasm(markdown: Markdown = False, json_file: JsonFile = None) -> None
         report(result, wasm.markdown(result), json_file)
 
 
+@app.command("wasm-pairs")
+def measure_wasm_pairs(
+    names: Annotated[str, typer.Option("--systems", help="Names with commas between; all by default.")] = "",
+    markdown: Markdown = False,
+    json_file: JsonFile = None,
+) -> None:
+    """Every method on every system as WebAssembly: the bits of native code, sizes, compile times."""
+    with one_sentence():
+        check_json(json_file)
+        from benchmarks import wasm_pairs
+
+        result = wasm_pairs.measure(names.split(",") if names else (), shown(markdown))
+        report(result, wasm_pairs.markdown(result), json_file)
+
+
 @app.command("rolling")
 def measure_rolling(
     python: Annotated[

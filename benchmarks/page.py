@@ -9,13 +9,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks import peers, researcher, rolling, size, whole_calls
+from benchmarks import peers, researcher, rolling, size, wasm_pairs, whole_calls
 from noslip.bench import bodies, ensembles
 from noslip.files import replacing, write_text
 from noslip.markdown import table
 from noslip.studies import cfhm_variance
 
-PAGES = ("performance.md", "work_precision.md", "rolling_in_space.md")
+PAGES = ("engine_wasm.md", "performance.md", "work_precision.md", "rolling_in_space.md")
 PICTURE = "images/work_precision.png"
 
 
@@ -58,6 +58,7 @@ def sections(results: dict[str, Any]) -> dict[str, str]:
         "bodies": bodies.markdown(results["bodies_cpu"]),
         "first": first_results(results["engine_cpu"]),
         "versions": ", ".join(f"{name} {value}" for name, value in compared["versions"].items()),
+        "wasm pairs": wasm_pairs.markdown(results["wasm_pairs_cpu"]),
         **rolling.sections(results["rolling_cpu"]),
     }
     for name, module in (("ensembles", ensembles), ("variance", cfhm_variance)):

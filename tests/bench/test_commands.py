@@ -27,6 +27,7 @@ OF_CHECKOUT = {
     "rolling",
     "size",
     "wasm",
+    "wasm-pairs",
     "gpu",
     "page",
 }

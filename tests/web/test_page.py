@@ -205,6 +205,7 @@ def test_a_film_is_a_gif_that_others_read(address, browser):
     assert not opened.errors
 
 
+@pytest.mark.slow
 def test_a_film_is_a_video_where_the_browser_records(address, browser):
     opened = Opened(browser, address + "#n=20", accept_downloads=True)
     opened.page.click("button:has-text('Film')")
