@@ -29,6 +29,8 @@ where their steps are maps, see `noslip.analysis.phase_space`:
     the reflection of LMS section 5 on D x R^m, where Phi is J o (step), and J ends each period:
         G(tau + k, y) = J^k G(tau, (step)^k y),      g(tau + k, z) = J^k g(tau, J^k z),
         so that g has period 2 in tau, and (g_q, g_v) at s = 0 has period 1.
+
+With rotations z has three small turns about the state `near` in the place of each quaternion, `local_chart`.
 """
 
 from __future__ import annotations
@@ -42,7 +44,8 @@ import numpy as np
 from jax import Array, lax
 
 from noslip.analysis.deformed import kept_system
-from noslip.analysis.phase_space import DeformedManifold, PhaseSpace, TangentBundle, phase_space
+from noslip.analysis.local_chart import LocalChart
+from noslip.analysis.phase_space import DeformedManifold, InTurns, PhaseSpace, TangentBundle, phase_space
 from noslip.engine.kept import jitted
 from noslip.engine.translate import depends_on
 from noslip.geometry.connection import AdaptedCoordinates, adapted_coordinates
@@ -61,8 +64,9 @@ class Embedding:
     """The perturbation of a system's motion whose time-eps map is one step of an integrator.
 
     `near=(q, v)` is a state of the region of interest; it may be left out where the constraints are linear
-    and the system names its fibre. `order` is p; by default what the integrator claims. `motion` is the
-    system whose motion is perturbed: the given one, or that of JS remark 6.1 for a two-point method.
+    and the system, without rotations, names its fibre. `order` is p; by default what the integrator claims.
+    `motion` is the system whose motion is perturbed: the given one, with rotations that of the `chart`, or
+    that of JS remark 6.1 for a two-point method.
     """
 
     system: System
@@ -72,6 +76,7 @@ class Embedding:
     order: int
     adapted: AdaptedCoordinates
     near: Array
+    chart: LocalChart | None
 
     def __init__(
         self,
@@ -86,36 +91,43 @@ class Embedding:
             raise ValueError(f"`step_size` must be positive, but {step_size!r} was provided")
         if reason := _refusal(system, integrator):
             raise ValueError(f"{type(integrator).__name__} cannot be embedded on this system: {reason}")
-        if near is None and (system.fibre is None or system.kind == "nonlinear"):
+        if near is None and (system.fibre is None or system.kind == "nonlinear" or system.rotations):
             raise ValueError(
                 "`near` must be a state (q, v) where the fibre is to be chosen, but none was given"
             )
         q, v = (jnp.zeros(system.n), jnp.zeros(system.n)) if near is None else map(jnp.asarray, near)
         self.system, self.integrator = system, integrator
         self.motion = kept_system(system, integrator, step_size) if self._two_point else system
-        self.step_size, self.near = jnp.asarray(step_size, dtype=float), v
+        self.chart, here = None, (q, v)
+        if system.rotations:
+            self.chart = LocalChart.about(system, q)
+            self.motion = self.chart.system(system)
+            here = self.chart.coordinates(q), self.chart.velocity(q, v)
+        self.step_size, self.near = jnp.asarray(step_size, dtype=float), here[1]
         self.order = integrator.order if order is None else order
-        self.adapted = adapted_coordinates(self.motion, q, v)
+        self.adapted = adapted_coordinates(self.motion, *here)
         if near is not None:
             self._require_a_map(q, v)
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         children = (self.system, self.motion, self.step_size, self.near)
-        return children, (self.integrator, self.order, self.adapted.fibre)
+        return children, (self.integrator, self.order, self.adapted.fibre, self.chart)
 
     @classmethod
     def tree_unflatten(cls, static: tuple[Any, ...], children: tuple[Any, ...]) -> Self:
         self = object.__new__(cls)
         self.system, self.motion, self.step_size, self.near = children
-        self.integrator, self.order, fibre = static
+        self.integrator, self.order, fibre, self.chart = static
         self.adapted = AdaptedCoordinates(self.motion, fibre)
         return self
 
     @property
     def space(self) -> PhaseSpace:
         """Where the step is a map."""
-        kind = phase_space(self.integrator)
-        return kind(self.integrator, self.system, self.step_size, self.adapted, self.near)
+        parts = (self.integrator, self.system, self.step_size, self.adapted, self.near)
+        if self.chart is not None:
+            return InTurns(*parts, self.chart)
+        return phase_space(self.integrator)(*parts)
 
     @property
     def _two_point(self) -> bool:
@@ -193,7 +205,7 @@ class Embedding:
         g_q, g_v = (scale * g for g in self.perturbation_of_states(t / self.step_size, q, v, memory))
         if isinstance(self.space, TangentBundle):  # phi is not kept, so no multiplier answers g
             return v + g_q, self.system.acceleration(q, v) + g_v, self.system.multipliers(q, v)
-        return perturbed_dae(self.motion, q, v, g_q, g_v)
+        return perturbed_dae(self.motion if self.chart is None else self.system, q, v, g_q, g_v)
 
     def _require_a_map(self, q: Array, v: Array) -> None:
         """The second step of a run must be a step from the z that the first one reaches."""
@@ -213,14 +225,17 @@ def perturbed_dae(system: System, q: Any, v: Any, r_q: Any, r_v: Any) -> tuple[A
     lift = spd_solve(system.mass_matrix(q), mu.T)
     leaving = jax.jvp(lambda x: system.phi(x, v), (q,), (r_q,))[1] + mu @ r_v
     extra = -spd_solve(mu @ lift, leaving)
-    return v + r_q, system.acceleration(q, v) + r_v + lift @ extra, system.multipliers(q, v) + extra
+    lam = system.multipliers(q, v)
+    return v + r_q, system.acceleration(q, v) + r_v + lift @ extra, lam + extra[: len(lam)]
 
 
 def _refusal(system: System, integrator: Integrator) -> str | None:
     if reason := integrator.refusal(system):
         return reason
-    if system.k or system.rotations:
-        return "it has holonomic constraints or rotations, so its steps are no map of a space of coordinates"
+    if system.k:
+        return "it has holonomic constraints, so that its steps are a map of a surface without coordinates"
+    if system.rotations and phase_space(integrator) is not PhaseSpace:
+        return "it has rotations, and steps of this method are no map of the constraint manifold"
     if integrator.own_time:
         return "its steps have a time of their own, so they are not the motion after step_size"
     if system.force is not None:

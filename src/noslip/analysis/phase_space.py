@@ -29,6 +29,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from noslip.analysis.local_chart import LocalChart
 from noslip.geometry.connection import AdaptedCoordinates
 from noslip.integrators.base import Integrator
 from noslip.numerics.linear import solve
@@ -132,6 +133,32 @@ class WithReaction(PhaseSpace):
         seen = self.integrator.observe(state)
         other = state.lam - self.system.multipliers(seen.q, seen.v)
         return self.coordinates(seen.q, seen.v, self.step_size * other)
+
+
+@dataclass(frozen=True)
+class InTurns(PhaseSpace):
+    """D of a system with rotations: z = (x, w_a) of its chart, as are `adapted` and `near`."""
+
+    chart: LocalChart
+
+    @property
+    def turn(self) -> np.ndarray:
+        return np.ones(2 * self.adapted.system.n - self.system.m)
+
+    def coordinates(self, q: Array, v: Array, memory: Array) -> Array:
+        base = self.adapted.base_velocity(self.chart.velocity(q, v))
+        return jnp.concatenate([self.chart.coordinates(q), base])
+
+    def _local(self, z: Array) -> tuple[Array, Array]:
+        n = self.adapted.system.n
+        return z[:n], self.adapted.psi(z[:n], z[n:], self.near)
+
+    def state(self, z: Array) -> tuple[Array, Array]:
+        return self.chart.state(*self._local(z))
+
+    def field(self, z: Array) -> Array:
+        x, w = self._local(z)
+        return jnp.concatenate([w, self.adapted.base_velocity(self.adapted.system.acceleration(x, w))])
 
 
 def phase_space(integrator: Integrator) -> type[PhaseSpace]:
