@@ -27,7 +27,8 @@ def test_the_ball_keeps_its_energy_and_its_quaternion_its_length():
     assert (
         np.ptp(lengths) <= 2e-3
     )  # it is a velocity constraint: the length drifts with the order of the method
-    assert np.linalg.norm(run.q[-1, :2]) > 1.0
+    distance = np.linalg.norm(run.q[:, :2], axis=1)
+    assert 0.5 < distance.max() < 5.0  # it rolls, and the spring holds it
 
 
 def test_the_command_writes_what_it_measured(tmp_path, monkeypatch):

@@ -9,8 +9,9 @@ from noslip import simulate
 from noslip.integrators import DiscreteGradient
 from noslip.systems import gearbox
 
-MODULES = 33  # pairs (caller, called) of a second run
-ROOMS = 10
+MODULES = 36  # pairs (caller, called) of a second run
+ROOMS = 10  # of rooms
+VERBS = {"trajectory", "results", "simulate"}  # one room of CONTRIBUTING's drawing
 
 
 def crossings(call):
@@ -37,7 +38,8 @@ def crossings(call):
 
 
 def room(module):
-    return module.split(".")[1]
+    name = module.split(".")[1]
+    return "verbs" if name in VERBS else name
 
 
 @pytest.mark.native
