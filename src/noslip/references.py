@@ -248,5 +248,5 @@ def keys(reference: str) -> list[str]:
 
 def cited(text: str) -> set[str]:
     """What a page or docstring cites by name and year, whether it is in the bibliography or not."""
-    name = r"[A-Z][a-z]+[A-Z]?[a-z]*"
+    name = r"[A-Z][a-z]+[A-Z]?[a-z]*(?:-[A-Z][a-z]+)?"
     return set(re.findall(rf"\b{name}(?:, {name})*(?: et al\.)? (?:18|19|20)\d\d\b", text))

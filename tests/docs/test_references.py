@@ -42,10 +42,10 @@ def test_what_is_cited_is_in_the_bibliography(name: str) -> None:
 
 
 def test_citations_are_seen() -> None:
-    assert cited("as in McLachlan, Perlmutter 2006 and (Norton et al. 2015; Kutta 1901)") == {
+    assert cited("as in McLachlan, Perlmutter 2006 and (Norton et al. 2015; Basu-Mandal, Kutta 1901)") == {
         "McLachlan, Perlmutter 2006",
         "Norton et al. 2015",
-        "Kutta 1901",
+        "Basu-Mandal, Kutta 1901",
     }
 
 
