@@ -40,10 +40,10 @@ def test_the_page_of_energies_shows_what_was_measured() -> None:
 
 
 def test_the_page_of_prepared_runs_shows_what_was_measured() -> None:
-    from benchmarks import calls, encounters, whole_calls
+    from benchmarks import calls, encounters
 
     page = (ROOT / "docs" / "how_to" / "steer_a_run.md").read_text()
-    for name, benchmark in (("calls", calls), ("encounters", encounters), ("whole_calls", whole_calls)):
+    for name, benchmark in (("calls", calls), ("encounters", encounters)):
         measured = json.loads((ROOT / "docs" / "measured" / f"{name}_cpu.json").read_text())
         assert benchmark.markdown(measured) in page
 

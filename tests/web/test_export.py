@@ -119,7 +119,7 @@ def test_the_command_writes_one_file_and_says_what_it_left_out(tmp_path):
     given = ["export", "chaplygin_sleigh", "--integrators", "RungeKutta4,ReferenceFlow", "-o", str(target)]
     done = CliRunner().invoke(app, given)
     assert done.exit_code == 0, done.output
-    assert "left out ReferenceFlow(): it is driven by the host" in done.output
+    assert "left out ReferenceFlow(tolerance=None): it is driven by the host" in done.output
     text = target.read_text()
     assert "connect-src &#x27;none&#x27;" in text
     assert re.findall(r"""(?:src|href)\s*=\s*["'](?!data:)[^"'$]*""", text.partition("<body>")[0]) == []
