@@ -31,7 +31,8 @@ def held_to_the_functions(name):
     q, v = (np.asarray(x) for x in systems.find(name).typical_state())
     q, v = (np.asarray(x) for x in system.shown(q, v + 0.1))
     found = formulas(system)
-    values = numbers(found, system, q, v)
+    values = numbers(found, system, q, v) | {sp.Symbol("t"): 0.7}
+    system = system.at(0.7)
     wanted = float(system.lagrangian(jnp.asarray(q), jnp.asarray(v), system.parameters))
     assert_allclose(float(found.lagrangian.subs(values)), wanted, rtol=1e-13, atol=1e-14)
     phi = [float(x.subs(values)) for x in found.constraints]
