@@ -23,7 +23,6 @@ test-slow: $(STAMP)
 	$(SLOW) tests/run tests/engine tests/symbolic tests/systems tests/errata
 	$(SLOW) tests/analysis tests/geometry
 	$(SLOW) tests/bodies tests/integrators/test_claims_holonomic.py
-	$(SLOW) tests/integrators tests/random_systems --ignore tests/integrators/test_claims_holonomic.py
 
 test-all: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m ""

@@ -204,7 +204,7 @@ BACK = [
     pytest.param(double_pendulum, RungeKutta4(), id="no-constraints"),
     pytest.param(double_pendulum, GeneratingFunction(alpha=0.2), id="no-constraints-implicit"),
     pytest.param(two_forms, VelocityNonholonomic(), id="two-constraints"),
-    pytest.param(two_forms, DiscreteLagrangeDAlembert(), id="two-points"),
+    pytest.param(two_forms, DiscreteLagrangeDAlembert(), id="two-points", marks=pytest.mark.all_pairs),
     pytest.param(two_forms, GeometricNonholonomic(), id="reflection"),
 ]
 

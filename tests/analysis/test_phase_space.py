@@ -33,7 +33,9 @@ CASES = [
     pytest.param(nonholonomic_particle, GeometricNonholonomic(), id="reflection-particle"),
     pytest.param(chaplygin_sleigh, GeometricNonholonomic(), id="reflection-sleigh"),
     pytest.param(nonholonomic_particle, DiscreteLagrangeDAlembert(), id="two-point-particle"),
-    pytest.param(chaplygin_sleigh, DiscreteLagrangeDAlembert(), id="two-point-sleigh"),
+    pytest.param(
+        chaplygin_sleigh, DiscreteLagrangeDAlembert(), id="two-point-sleigh", marks=pytest.mark.all_pairs
+    ),
 ]
 MORE = [
     pytest.param(
