@@ -55,6 +55,14 @@ class Opened:
             self.page.wait_for_timeout(20)
         raise AssertionError("no new run came")
 
+    def changed(self, field, before):
+        """Wait until a field shows something else: fields are written with the next picture."""
+        for _ in range(500):
+            if field.input_value() != before:
+                return
+            self.page.wait_for_timeout(20)
+        raise AssertionError("the field did not change")
+
     def move(self, name, value):
         """The slider of that name to a value."""
         script = "(x, value) => { x.value = value; x.dispatchEvent(new Event('input')); }"

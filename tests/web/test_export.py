@@ -60,8 +60,10 @@ def test_sliders_run_again_and_the_copied_python_prints_the_same_bits(address, b
 def test_a_moved_speed_takes_the_others_along_the_constraint_and_held_ones_stay(sleigh, address, browser):
     opened = Opened(browser, address)
     field = opened.page.locator("input[aria-label='dx/dt']")
+    before = field.input_value()
     opened.page.check("input[aria-label='keep dtheta/dt']")
     opened.move("dy/dt", 0.5)
+    opened.changed(field, before)
     values = [float(opened.page.input_value(f"input[aria-label='d{x}/dt']")) for x in ("x", "y", "theta")]
     assert values[1:] == [0.5, sleigh["system"]["v"][2]]
     assert values[0] == float(field.input_value())
