@@ -3,8 +3,9 @@
 An adaptive Taylor method (heyoka, Biscani, Izzo 2021) lands on t0 + k h; without heyoka, SciPy's DOP853 at
 its tightest tolerance stands in, good to about 1e-12. `run.backend` says which. Driven by the host, so it
 can be neither traced nor composed; h only sets the times at which the motion is observed. What is shown there
-is put back on the constraints and, where the motion conserves it, on the energy, which the flow leaves by
-round-off; so with a looser `tolerance`, which costs less, the constraints are still kept to round-off.
+is put back on the constraints and, where the motion conserves it and the system declares no other first
+integral, on the energy, which the flow leaves by round-off. So with a looser `tolerance`, which costs less,
+the constraints are still kept to round-off.
 """
 
 from __future__ import annotations
