@@ -15,14 +15,15 @@ demo: $(STAMP)
 test: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
-# slow tests that are quick enough for every change, after each other, since a process keeps what it has compiled;
-# all of them are part of test-all
+# The slow tests but those of `all_pairs`, which are part of test-all: every folder in one of these commands, which
+# are run after each other, since a process keeps what it has compiled.
 SLOW := $(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not all_pairs"
 
 test-slow: $(STAMP)
-	$(SLOW) tests/run tests/engine tests/symbolic tests/systems tests/errata
+	$(SLOW) tests/run tests/engine tests/symbolic tests/systems tests/errata tests/random_systems
 	$(SLOW) tests/analysis tests/geometry
-	$(SLOW) tests/bodies tests/integrators/test_claims_holonomic.py
+	$(SLOW) tests/bodies tests/integrators
+	$(SLOW) tests/test_*.py tests/bench tests/docs tests/examples tests/faults tests/outside tests/scenes tests/studies tests/web
 
 test-all: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m ""

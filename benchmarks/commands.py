@@ -37,7 +37,7 @@ def measure_engine(markdown: Markdown = False, json_file: JsonFile = None) -> No
 
 @app.command("peers")
 def measure_peers(markdown: Markdown = False, json_file: JsonFile = None) -> None:
-    """Work against precision: noslip and SciPy, SUNDIALS, solve_dae, PyDy, diffrax, heyoka."""
+    """Work against precision: noslip, SciPy, SUNDIALS, solve_dae, PyDy, diffrax, heyoka, MuJoCo, Exudyn."""
     with one_sentence():
         check_json(json_file)
         from benchmarks import peers
@@ -88,6 +88,17 @@ def measure_researcher(markdown: Markdown = False, json_file: JsonFile = None) -
 
         result = researcher.measure(shown(markdown))
         report(result, researcher.markdown(result), json_file)
+
+
+@app.command("large")
+def measure_large(markdown: Markdown = False, json_file: JsonFile = None) -> None:
+    """What 20 to 200 coordinates cost: chains of bodies, the quartic system, a system without zeros."""
+    with one_sentence():
+        check_json(json_file)
+        from benchmarks import large
+
+        result = large.measure(shown(markdown))
+        report(result, large.markdown(result), json_file)
 
 
 @app.command("size")

@@ -66,10 +66,11 @@ def run_task(
     }
 
 
-def in_node(tasks: list[Task]) -> list[Task]:
-    """The answers; what was made as floats."""
+def in_node(tasks: list[Task], optimised: bool = False) -> list[Task]:
+    """The answers; what was made as floats. `optimised`: by code that is optimised before it runs; otherwise
+    that happens while it runs, and late on a busy machine."""
     assert NODE is not None, "node is not installed"
-    command = [NODE, FLAG, str(RUNNER)]
+    command = [NODE, FLAG, *(["--no-liftoff"] if optimised else []), str(RUNNER)]
     done = subprocess.run(command, input=json.dumps(tasks), capture_output=True, text=True, check=True)
     answers = json.loads(done.stdout)
     for answer in answers:

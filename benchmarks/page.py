@@ -9,25 +9,31 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks import peers, researcher, rolling, size, wasm_pairs, whole_calls
+from benchmarks import large, peers, peers_of_bodies, researcher, rolling, size, wasm_pairs, whole_calls
 from noslip.bench import bodies, ensembles
 from noslip.files import replacing, write_text
 from noslip.markdown import table
 from noslip.studies import cfhm_variance
 
-PAGES = ("engine_wasm.md", "performance.md", "work_precision.md", "rolling_in_space.md")
-PICTURE = "images/work_precision.png"
+PAGES = (
+    "engine_wasm.md", "performance.md", "work_precision.md", "ball_and_bicycle.md", "rolling_in_space.md",
+)  # fmt: skip
+PICTURES = {
+    "images/work_precision.png": peers.picture,
+    "images/ball_and_bicycle.png": peers_of_bodies.picture,
+}
 
 
 def write(measured: Path, docs: Path) -> list[Path]:
-    """Fill in the tables of the pages in `docs` and draw the picture; return what was written."""
+    """Fill in the tables of the pages in `docs` and draw the pictures; return what was written."""
     results = load(measured)
     tables = sections(results)
     for name in PAGES:
         write_text(docs / name, filled((docs / name).read_text(encoding="utf-8"), tables))
-    with replacing(docs / PICTURE) as part:
-        peers.picture(results["peers_cpu"]).savefig(part, dpi=110)
-    return [docs / name for name in (*PAGES, PICTURE)]
+    for name, picture in PICTURES.items():
+        with replacing(docs / name) as part:
+            picture(results["peers_cpu"]).savefig(part, dpi=110)
+    return [docs / name for name in (*PAGES, *PICTURES)]
 
 
 def load(measured: Path) -> dict[str, Any]:
@@ -55,10 +61,12 @@ def sections(results: dict[str, Any]) -> dict[str, str]:
         "whole calls": whole_calls.markdown(results["whole_calls_cpu"]),
         "researcher": researcher.markdown(results["researcher_cpu"]),
         "size": size.markdown(results["size_cpu"]) + "\n\n" + where_it_stops(results["size_cpu"]),
+        "large": large.markdown(results["large_cpu"]),
         "bodies": bodies.markdown(results["bodies_cpu"]),
         "first": first_results(results["engine_cpu"]),
         "versions": ", ".join(f"{name} {value}" for name, value in compared["versions"].items()),
         "wasm pairs": wasm_pairs.markdown(results["wasm_pairs_cpu"]),
+        **peers_of_bodies.sections(compared),
         **rolling.sections(results["rolling_cpu"]),
     }
     for name, module in (("ensembles", ensembles), ("variance", cfhm_variance)):
@@ -76,6 +84,7 @@ def goals(results: dict[str, Any]) -> str:
         rivals = {row["rival"]: row for row in quick if row["system"] == system and "ratio" in row}
         heyoka = rivals.pop("heyoka Taylor", None)
         rivals.pop("noslip", None)
+        rivals.pop(peers.FLOW, None)
         name, row = min(rivals.items(), key=lambda item: item[1]["ratio"])
         ratio = row["ratio"]
         more = f" ({row['ratio to stepping']:.3g} times the stepping alone)"

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -24,8 +25,14 @@ Row = dict[str, Any]
 
 def initial_state() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(q, v), and the same as a point (q, rho) of D*."""
-    q, v = (np.asarray(x) for x in quartic.typical_state())
-    return q, v, np.concatenate([q, np.asarray(quartic.frame(jnp.asarray(q), {})).T @ v])
+
+    @jax.jit
+    def start() -> tuple[jax.Array, jax.Array, jax.Array]:
+        q, v = quartic.typical_state()
+        return q, v, jnp.concatenate([q, quartic.frame(q, {}).T @ v])
+
+    q, v, z = (np.asarray(x) for x in start())
+    return q, v, z
 
 
 def measure(show: Callable[[Row], None] = lambda row: None) -> dict[str, Any]:

@@ -17,9 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.problems import Problem
+from benchmarks import simulators
+from benchmarks.problems import Problem, taylor
 
 Solver = Callable[[], tuple[Any, Any]]
+EPS = float(np.finfo(float).eps)  # heyoka's own tolerance
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,8 @@ class Peer:
     module: str
     method: str
     make: Callable[[Problem, float], Solver]
-    finest: float  # the smallest tolerance that is worth its time
+    finest: float = 0.0  # the smallest tolerance that is worth its time
+    steps: tuple[int, ...] = ()  # numbers of them, where steps are of a fixed size
 
     @property
     def name(self) -> str:
@@ -47,6 +50,8 @@ class Peer:
 
 def _right_side(problem: Problem) -> Callable[[float, Any], list[Any]]:
     n, acceleration = problem.system.n, problem.acceleration
+    if problem.arrays:
+        return _compiled_right_side(problem)
 
     def right_side(t: float, y: Any) -> list[Any]:
         x = y.tolist()  # Python's floats are several times faster here than NumPy's
@@ -54,6 +59,27 @@ def _right_side(problem: Problem) -> Callable[[float, Any], list[Any]]:
         return [*v, *acceleration(math, q, v)]
 
     return right_side
+
+
+def _compiled_right_side(problem: Problem) -> Callable[[float, Any], Any]:
+    """Of arrays, by XLA: quicker than NumPy, if not by much."""
+    import jax
+
+    slope = jax.jit(functools.partial(_jax_field, problem))
+
+    def right_side(t: float, y: Any) -> Any:
+        return np.asarray(slope(y))
+
+    return right_side
+
+
+def _jax_field(problem: Problem, y: Any) -> Any:
+    import jax.numpy as jnp
+
+    n = problem.system.n
+    q, v = y[:n], y[n:]
+    slopes = problem.acceleration(jnp, q, v)
+    return jnp.concatenate([v, slopes if problem.arrays else jnp.stack([*slopes])])
 
 
 def _start(problem: Problem) -> np.ndarray:
@@ -90,11 +116,14 @@ def _dae(problem: Problem) -> tuple[Callable[[Any, Any], list[float]], np.ndarra
     q' = v, v' = force + M^-1 mu^T lam, mu v' + mudot v = 0.
     """
     n, m, masses = problem.system.n, problem.system.m, problem.masses
+    applied, forms = problem.force, problem.forms
+    assert applied is not None, f"the {problem.name} has no such formulas"
+    assert forms is not None, f"the {problem.name} has no such formulas"
 
     def residual(y: Any, slope: Any) -> list[float]:
         y, slope = y.tolist(), slope.tolist()
         q, v, lam, a = y[:n], y[n : 2 * n], y[2 * n :], slope[n : 2 * n]
-        force, (mu, rate) = problem.force(math, q), problem.forms(math, q, v)
+        force, (mu, rate) = applied(math, q), forms(math, q, v)
         dynamics = [a[i] - force[i] - sum(mu[k][i] * lam[k] for k in range(m)) / masses[i] for i in range(n)]
         hidden = [sum(mu[k][i] * a[i] + rate[k][i] * v[i] for i in range(n)) for k in range(m)]
         return [slope[i] - v[i] for i in range(n)] + dynamics + hidden
@@ -199,13 +228,9 @@ def _diffrax_solve(problem: Problem, solver: str) -> Any:
     """Compiled once for all tolerances."""
     import diffrax
     import jax
-    import jax.numpy as jnp
-
-    n = problem.system.n
 
     def field(t: Any, y: Any, args: Any) -> Any:
-        q, v = y[:n], y[n:]
-        return jnp.concatenate([v, jnp.stack([*problem.acceleration(jnp, q, v)])])
+        return _jax_field(problem, y)
 
     @jax.jit
     def solve(y0: Any, tolerance: Any) -> Any:
@@ -218,40 +243,30 @@ def _diffrax_solve(problem: Problem, solver: str) -> Any:
     return solve
 
 
-def _taylor(problem: Problem, **how: Any) -> Any:
-    """heyoka's solver of the problem, at its initial state."""
-    import heyoka
-
-    n, y0 = problem.system.n, _start(problem)
-    names = [f"{letter}{i}" for letter in "qv" for i in range(n)]
-    variables = heyoka.make_vars(*names)
-    q, v = list(variables[:n]), list(variables[n:])
-    slopes = [*v, *(heyoka.expression(0.0) + a for a in problem.acceleration(heyoka, q, v))]
-    return heyoka.taylor_adaptive(list(zip(variables, slopes, strict=True)), y0, **how)
-
-
 def heyoka_rows(problem: Problem, rows: int) -> Solver:
-    """heyoka as it comes, with so many rows on the way to the end."""
-    n, y0, taylor = problem.system.n, _start(problem), _taylor(problem)
+    """heyoka as it comes, with so many rows on the way to the end; for the end alone it needs no grid."""
+    if rows == 1:
+        return _heyoka(problem, EPS)
+    n, y0, solver = problem.system.n, _start(problem), taylor(problem)
     times = np.linspace(0.0, problem.span, rows + 1)
 
     def run() -> tuple[Any, Any]:
-        taylor.time = 0.0
-        taylor.state[:] = y0
-        y = taylor.propagate_grid(times)[-1][-1]
+        solver.time = 0.0
+        solver.state[:] = y0
+        y = solver.propagate_grid(times)[-1][-1]
         return y[:n], y[n:]
 
     return run
 
 
 def _heyoka(problem: Problem, tolerance: float) -> Solver:
-    n, y0, taylor = problem.system.n, _start(problem), _taylor(problem, tol=tolerance)
+    n, y0, solver = problem.system.n, _start(problem), taylor(problem, tol=tolerance)
 
     def run() -> tuple[Any, Any]:
-        taylor.time = 0.0
-        taylor.state[:] = y0
-        taylor.propagate_until(problem.span)
-        return taylor.state[:n].copy(), taylor.state[n:].copy()
+        solver.time = 0.0
+        solver.state[:] = y0
+        solver.propagate_until(problem.span)
+        return solver.state[:n].copy(), solver.state[n:].copy()
 
     return run
 
@@ -268,3 +283,23 @@ PEERS = (
     Peer("diffrax", "diffrax", "Kvaerno5", _diffrax("Kvaerno5"), 1e-11),
     Peer("heyoka", "heyoka", "Taylor", _heyoka, 1e-16),
 )
+"""Those on the small problems."""
+OF_BODIES = (
+    *(peer for peer in PEERS if peer.name in ("scipy DOP853", "diffrax Dopri8", "heyoka Taylor")),
+    Peer("diffrax", "diffrax", "Tsit5", _diffrax("Tsit5"), 1e-9),
+)
+SIMULATORS = {
+    "ball": tuple(
+        Peer("mujoco", "mujoco", name, simulators.mujoco_ball(name), steps=(500, 2000, 8000))
+        for name in ("RK4", "Euler")
+    ),
+    "bicycle": tuple(
+        Peer("exudyn", "exudyn", name, simulators.exudyn_bicycle(name), steps=(500, 2000, 8000))
+        for name in ("TrapezoidalIndex2", "GeneralizedAlpha")
+    ),
+}
+
+
+def peers_of(problem: Problem) -> tuple[Peer, ...]:
+    """Those that the problem is written for."""
+    return PEERS if problem.forms is not None else OF_BODIES + SIMULATORS[problem.name]

@@ -56,7 +56,7 @@ def _row(name: str, text: str) -> Row:
     native, relaxed, soft = [], [], []
     for _ in range(PIECES):
         native += [_native_seconds(pairing, q, v) for _ in range(ROUNDS)]
-        answers = in_node([task, plain])
+        answers = in_node([task, plain], optimised=True)
         relaxed.append(answers[0])
         soft.append(answers[1])
     wanted, after_few = (native_row(pairing.system, method, q, v, STEP, n).tobytes() for n in (STEPS, FEW))

@@ -31,7 +31,7 @@ METHODS = {
     "LobattoSpark(4)": LobattoSpark(4),
     "Composition(SemiImplicitDLA, kahan_li8)": Composition(SemiImplicitDLA(), "kahan_li8"),
 }
-HEYOKA, GRID = "heyoka Taylor", "heyoka propagate_grid, {} rows"
+HEYOKA, GRID = "heyoka Taylor", "heyoka, {} rows"
 Row = dict[str, Any]
 Call = Callable[[], Any]
 

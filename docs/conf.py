@@ -45,6 +45,7 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
+autodoc_type_aliases = {"ArrayLike": "ArrayLike"}  # what it stands for fills half a page
 python_maximum_signature_line_length = 88
 nitpicky = True
 nitpick_ignore_regex = [("py:.*", ".*")]  # types of other packages have no pages here
@@ -58,7 +59,9 @@ html_theme = "pydata_sphinx_theme"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_copy_source = False
+html_use_index = False  # nothing is entered: the reference has its own list
 html_show_sourcelink = False
+html_context = {"default_mode": "auto"}  # else the theme complains on every page
 html_theme_options: dict[str, Any] = {
     "logo": {"text": f"noslip {version}"},
     "header_links_before_dropdown": 7,
@@ -87,13 +90,13 @@ def _signature(
 
 
 class NumbersStayWhole(SphinxPostTransform):
-    """Short cells of numbers get a class of their own, by which they are not broken and stand in columns."""
+    """Short cells of numbers, with a unit or not, get a class: they are not broken and stand in columns."""
 
     default_priority = 900
 
     def run(self) -> None:
         for entry in self.document.findall(nodes.entry):
-            if re.fullmatch(r"[-+\d.e× /✓]+", entry.astext()):
+            if re.fullmatch(r"[-+\d.e× /✓]+(?:[mun]?s)?", entry.astext()):
                 entry["classes"].append("number")
 
 

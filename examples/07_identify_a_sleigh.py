@@ -30,7 +30,6 @@ SLEIGH = chaplygin_sleigh.system(m=1.0)  # without forces the motion knows J / m
 HEADING = 0.3
 
 
-@jax.jit
 def film(x):
     """(x, y, theta) at t = 0.4, 0.8, ..., 16, for the unknowns x = (J, a, u, w)."""
     run = simulate(SLEIGH, LobattoSpark(3), **start(x), step_size=0.1, steps=160, save_every=4)
@@ -39,8 +38,8 @@ def film(x):
 
 def start(x):
     J, a, u, w = x
-    v0 = jnp.array([u * jnp.cos(HEADING), u * jnp.sin(HEADING), w])
-    return {"q0": jnp.array([0.0, 0.0, HEADING]), "v0": v0, "parameters": {"J": J, "a": a}}
+    v0 = jnp.array([u * np.cos(HEADING), u * np.sin(HEADING), w])
+    return {"q0": np.array([0.0, 0.0, HEADING]), "v0": v0, "parameters": {"J": J, "a": a}}
 
 
 jacobian = jax.jit(jax.jacfwd(film))
@@ -50,7 +49,7 @@ def fit(seen, x=GUESS, iterations=20):
     """Gauss-Newton: the estimates, their standard errors, and the number of iterations."""
     for done in range(1, iterations + 1):
         r = np.ravel(seen - film(x))
-        D = np.reshape(jacobian(x), (r.size, x.size))
+        D = np.reshape(np.asarray(jacobian(x)), (r.size, x.size))
         step = np.linalg.lstsq(D, r)[0]
         x = x + step
         if np.max(np.abs(step / x)) < 1e-9:

@@ -60,16 +60,14 @@ def voltages(t):
 def plan(seconds):
     """Path, heading (unwrapped) and voltages at every tick, and as far beyond as the controller looks."""
     t = TICK * np.arange(round(seconds / TICK) + 1 + round(AHEAD * LOOK / TICK))
-    x, y, heading = jax.vmap(path)(t)
-    poses = np.stack([x, y, np.unwrap(heading)], axis=1)
-    return poses, np.asarray(jax.vmap(voltages)(t))
+    (x, y, heading), planned = jax.jit(jax.vmap(lambda t: (path(t), voltages(t))))(t)
+    return np.stack([x, y, np.unwrap(heading)], axis=1), np.asarray(planned)
 
 
 def start(poses):
     """On the path, with its speed."""
-    u, w = rates(0.0)
     q = np.array([*poses[0], 0.0, 0.0])
-    return q, np.asarray(MODEL.frame(q, MODEL.parameters) @ jnp.array([u, w]))
+    return q, np.asarray(jax.jit(MODEL.frame)(q, MODEL.parameters)) @ np.array(jax.jit(rates)(0.0))
 
 
 def misses(V, q, v, poses, planned):

@@ -1,5 +1,6 @@
 """Systems with inputs, and their motion computed without this package."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -21,7 +22,17 @@ ROBOT = System(
     inputs={"left": 0.0, "right": 0.0},
 )
 Q0 = np.array([0.3, -0.2, 0.5, 0.1, -0.4])
-V0 = np.asarray(two_wheeled_robot.frame(Q0, BODY) @ np.array([-0.5, 0.7]))
+V0 = np.asarray(jax.jit(two_wheeled_robot.frame)(Q0, BODY)) @ np.array([-0.5, 0.7])
+
+# the smallest that has a constraint and forces, where XLA must compile the whole run
+PUSHED = System(
+    lambda q, v, p: 0.5 * jnp.dot(v, v),
+    one_forms=lambda q, p: jnp.array([[-q[0], 1.0]]),
+    coordinates=("x", "y"),
+    force=lambda q, v, t, p: jnp.array([p["push"], p["lift"]]),
+    inputs={"push": 0.0, "lift": 0.0},
+)
+PUSHED_Q0, PUSHED_V0 = np.array([0.3, 0.1]), np.array([1.0, 0.3])
 
 
 def robot_motion(torques, times, start=(-0.5, 0.7), q0=Q0):

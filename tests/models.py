@@ -3,6 +3,7 @@
 import functools
 
 import jax.numpy as jnp
+import numpy as np
 
 from noslip import System
 from noslip.systems import (
@@ -62,6 +63,7 @@ def double_pendulum_lagrangian(q, v, p):
     return T + p["g"] * ((p["m"] + p["w"]) * jnp.cos(q[0]) + p["w"] * p["l"] * jnp.cos(q[1]))
 
 
+@functools.cache
 def double_pendulum():
     """No constraints; a mass matrix that is not constant."""
     system = System(
@@ -70,7 +72,7 @@ def double_pendulum():
         parameters={"m": 1.3, "w": 0.7, "l": 0.8, "g": 2.1},
         angles=("a", "b"),
     )
-    return system, jnp.array([5.3, 2.2]), jnp.array([0.9, -1.4])
+    return system, np.array([5.3, 2.2]), np.array([0.9, -1.4])
 
 
 def kepler_lagrangian(q, v, p):
@@ -87,7 +89,7 @@ def kepler():
         angles=("angle",),
         first_integrals={"angular momentum": lambda q, v, p: p["m"] * q[0] ** 2 * v[1]},
     )
-    return system, jnp.array([1.4, 2.0]), jnp.array([0.3, 0.7])
+    return system, np.array([1.4, 2.0]), np.array([0.3, 0.7])
 
 
 def two_forms_lagrangian(q, v, p):
@@ -101,10 +103,11 @@ def two_one_forms(q, p):
     return jnp.array([[jnp.sin(q[2]), -jnp.cos(q[2]), 0.1 * q[0], 0.3], [0.2 * q[3], 0.5, 1.0, q[1]]])
 
 
+@functools.cache
 def two_forms():
     """Two linear constraints, a mass matrix neither constant nor diagonal, no frame; far from zero."""
     system = System(
         two_forms_lagrangian, one_forms=two_one_forms, coordinates=tuple("abcd"), parameters={"k": 0.7}
     )
-    q = jnp.array([2.3, -1.7, 4.1, 1.2])
-    return system, q, system.project_velocity(q, [0.9, -0.4, 0.6, 1.1])
+    q = np.array([2.3, -1.7, 4.1, 1.2])
+    return system, q, np.asarray(system.project_velocity(q, [0.9, -0.4, 0.6, 1.1]))

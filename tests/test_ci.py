@@ -37,6 +37,21 @@ def test_a_submission_runs_checks_tests_slow_tests_and_the_wheel() -> None:
     assert '-m "slow and not all_pairs"' in makefile
 
 
+def test_every_folder_with_slow_tests_is_in_one_command() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    given = [
+        word
+        for line in re.findall(r"^\t\$\(SLOW\) (.+)$", makefile, flags=re.MULTILINE)
+        for word in line.split()
+    ]
+    tests = ROOT / "tests"
+    marked = [
+        file for file in tests.rglob("test_*.py") if re.search(r"mark\.(slow|thorough)", file.read_text())
+    ]
+    folders = {"tests/test_*.py" if file.parent == tests else f"tests/{file.parent.name}" for file in marked}
+    assert sorted(given) == sorted(folders)
+
+
 def test_hooks_before_a_commit_fetch_nothing() -> None:
     text = (ROOT / ".pre-commit-config.yaml").read_text()
     assert re.findall(r"repo: (\S+)", text) == ["local"]

@@ -19,6 +19,7 @@ from noslip.integrators import (
 
 H, STEPS = 0.05, 12
 START = driven.ROBOT, SemiImplicitDLA(), driven.Q0, driven.V0
+SMALL = driven.PUSHED, SemiImplicitDLA(), driven.PUSHED_Q0, driven.PUSHED_V0
 TORQUES = {"left": np.repeat([1.0, -2.0, 0.4], 4), "right": np.repeat([0.3, 0.8, -0.5], 4)}
 RAMPS = {"left": np.sin(np.arange(13.0)), "right": np.cos(np.arange(13.0))}
 WAYS = {"hold": TORQUES, "linear": RAMPS}
@@ -71,16 +72,17 @@ def test_times_asked_for_meet_the_inputs_of_their_steps(between, backend):
 
 @pytest.mark.parametrize("between", ["hold", pytest.param("linear", marks=pytest.mark.slow)])
 def test_times_asked_for_in_a_traced_run_meet_the_inputs_of_their_steps(between):
-    given = {"inputs": WAYS[between], "inputs_between": between, "step_size": H, "steps": STEPS}
-    run = simulate(*START, save_at=TIMES, **given)
+    inputs = {"push": WAYS[between]["left"], "lift": WAYS[between]["right"]}
+    given = {"inputs": inputs, "inputs_between": between, "step_size": H, "steps": STEPS, "save_at": TIMES}
+    run = simulate(driven.PUSHED, RungeKutta4(), driven.PUSHED_Q0, driven.PUSHED_V0, **given)
     names = ("q", "v", "multipliers")
 
     @jax.jit
     def traced(q):
-        found = simulate(*START[:2], q, driven.V0, save_at=TIMES, **given)
+        found = simulate(driven.PUSHED, RungeKutta4(), q, driven.PUSHED_V0, **given)
         return [getattr(found, name) for name in names]
 
-    for name, x in zip(names, traced(driven.Q0), strict=True):
+    for name, x in zip(names, traced(driven.PUSHED_Q0), strict=True):
         np.testing.assert_allclose(x, getattr(run, name), atol=1e-11)
 
 
@@ -134,10 +136,10 @@ def test_events_with_inputs_are_those_of_the_motion():
 
 
 def test_a_function_of_the_inputs_is_an_event_where_they_cross():
-    ramp = {"left": np.linspace(-1, 1.4, STEPS + 1)}
-    events = {"zero": Event(lambda q, v, p: p["left"], direction=1)}
+    ramp = {"push": np.linspace(-1, 1.4, STEPS + 1)}
+    events = {"zero": Event(lambda q, v, p: p["push"], direction=1)}
     given = {"inputs": ramp, "inputs_between": "linear", "step_size": H, "steps": STEPS}
-    run = simulate(*START, events=events, **given)
+    run = simulate(*SMALL, events=events, **given)
     np.testing.assert_allclose(run.events["zero"].t, [5 * H], atol=1e-12)
 
 
@@ -298,11 +300,11 @@ def test_a_stored_run_with_inputs_goes_on_and_has_the_bits_of_one_in_memory(tmp_
     np.testing.assert_array_equal(run.inputs["left"], RAMPS["left"])
     with pytest.raises(ValueError, match="another call"):
         simulate(*START, store=store, **given | {"inputs": RAMPS | {"left": np.zeros(13)}})
-    functions = {"left": lambda t: jnp.sin(t), "right": lambda t: 0.1 * t}
-    simulate(*START, store=tmp_path / "of t", step_size=H, steps=3, inputs=functions)
-    again = functions | {"right": lambda t: 0.2 * t}
+    functions = {"push": lambda t: jnp.sin(t), "lift": lambda t: 0.1 * t}
+    simulate(*SMALL, store=tmp_path / "of t", step_size=H, steps=3, inputs=functions)
+    again = functions | {"lift": lambda t: 0.2 * t}
     with pytest.raises(ValueError, match="another call: functions"):
-        simulate(*START, store=tmp_path / "of t", step_size=H, steps=3, inputs=again)
+        simulate(*SMALL, store=tmp_path / "of t", step_size=H, steps=3, inputs=again)
 
 
 @pytest.mark.parametrize("between", ["hold", "linear"])
@@ -322,10 +324,10 @@ def test_what_cannot_be_had_with_inputs_is_refused_in_one_sentence():
     flow = driven.ROBOT, ReferenceFlow(), driven.Q0, driven.V0
     with pytest.raises(ValueError, match="must be functions of t, not arrays, where events are looked for"):
         simulate(*flow, step_size=H, steps=STEPS, events=ahead, inputs=TORQUES)
-    own = driven.ROBOT, VariableStep(), driven.Q0, driven.V0
+    own = driven.PUSHED, VariableStep(), driven.PUSHED_Q0, driven.PUSHED_V0
     for length in ({"steps": STEPS}, {"t_end": 0.3}):
         with pytest.raises(ValueError, match="not arrays, where a method makes its own time"):
-            simulate(*own, step_size=H, inputs=TORQUES, **length)
-    functions = {"left": lambda t: jnp.sin(t), "right": lambda t: 0.1 * t}
+            simulate(*own, step_size=H, inputs={"push": TORQUES["left"]}, **length)
+    functions = {"push": lambda t: jnp.sin(t), "lift": lambda t: 0.1 * t}
     until = simulate(*own, step_size=H, inputs=functions, t_end=0.3)
     assert until.t[-2] < 0.3 <= until.t[-1]

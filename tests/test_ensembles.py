@@ -4,28 +4,30 @@ import jax
 import numpy as np
 import pytest
 
-from noslip import Observable, SolveFailed, ensemble, simulate
+from noslip import Observable, SolveFailed, System, ensemble, simulate
 from noslip.engine import kept
 from noslip.engine.backends import cuda
 from noslip.integrators.reference_flow import ReferenceFlow
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
-from noslip.run import many_native
+from noslip.integrators.solve import Status
+from noslip.run import arguments, many_native
 from noslip.systems import gearbox, quartic
 
 pytestmark = pytest.mark.native
 
 MEMBERS = 13  # not a multiple of any number of lanes
 SYSTEM = gearbox.system()
-Q0, V0 = (np.asarray(x) for x in gearbox.typical_state())
+Q0, V0 = np.array([0.5, -0.3, 0.2]), np.array([-0.4 * np.sin(0.2), 0.4, 2.0])
 RNG = np.random.default_rng(5)
 Q0S = Q0 + 0.1 * RNG.normal(size=(MEMBERS, 3))
-V0S = np.stack([np.asarray(SYSTEM.project_velocity(q, V0)) for q in Q0S])
+MU = np.stack([np.ones(MEMBERS), np.sin(Q0S[:, 2]), np.zeros(MEMBERS)], axis=1)
+V0S = V0 - MU * (MU @ V0 / np.sum(MU**2, axis=1))[:, None]  # with unit masses this is the projection
 EPSILON = RNG.uniform(0.0, 0.3, MEMBERS)
 
 
 def run(**how):
-    arguments = {"step_size": 0.1, "steps": 40, "parameters": {"epsilon": EPSILON}} | how
-    return ensemble(SYSTEM, SemiImplicitDLA(), Q0S, V0S, **arguments)
+    given = {"step_size": 0.1, "steps": 40, "parameters": {"epsilon": EPSILON}} | how
+    return ensemble(SYSTEM, SemiImplicitDLA(), Q0S, V0S, **given)
 
 
 def test_a_member_equals_its_single_run_bit_for_bit():
@@ -102,11 +104,12 @@ def test_as_xarray():
 
 @pytest.mark.parametrize("backend", ["native", "xla"])
 def test_a_failed_member_stops_and_the_others_do_not(backend):
-    system, (q0, v0) = quartic.system(), quartic.typical_state()
+    system, w, wdot, zdot = quartic.system(n=2), [0.5, -0.4], [0.9, -1.0], [-0.4, -0.7]
+    q0, v0 = np.array([0.4, *w, 0.1, -0.6]), np.array([-np.dot(w, zdot), *wdot, *zdot])
     q0s, v0s = np.stack([q0, 0 * q0]), np.stack([v0, 0 * v0])  # the second is at rest
     arguments = {"step_size": 3.0, "steps": 30, "save_every": 10, "backend": backend}
     result = ensemble(system, SemiImplicitDLA(), q0s, v0s, throw=False, **arguments)
-    assert list(result.status != 0) == [True, False]
+    assert list(result.status) == [Status.NOT_FINITE, Status.SOLVED]
     assert 1 <= result.failed_step[0] <= 30
     assert np.isnan(result.q[0, -1]).all()
     np.testing.assert_array_equal(result.q[1], 0.0)
@@ -166,6 +169,31 @@ def test_states_off_the_constraint_and_wrong_shapes_are_named():
         jax.jit(lambda q: ensemble(SYSTEM, SemiImplicitDLA(), q, V0S, step_size=0.1, steps=1).q)(Q0S)
     with pytest.raises(ValueError, match="runs one trajectory at a time"):
         ensemble(SYSTEM, ReferenceFlow(), Q0S, V0S, step_size=0.1, steps=1)
+
+
+@pytest.mark.parametrize("mass", [-1.0, 0.0])
+def test_every_member_must_have_a_mass(mass, monkeypatch):
+    """Also one that is not the first, nor among the first that are looked at."""
+    monkeypatch.setattr(arguments, "AT_A_TIME", 4)
+    system = System(
+        lambda q, v, p: 0.5 * (v[0] ** 2 + p["m"] * v[1] ** 2) + q[0],
+        coordinates=("x", "y"),
+        parameters={"m": 1.0},
+    )
+    masses = np.ones(MEMBERS)
+    masses[9] = mass
+    with pytest.raises(
+        ValueError, match=r"^member 9: the mass matrix must be positive definite, but at q0 = "
+    ):
+        ensemble(
+            system,
+            SemiImplicitDLA(),
+            [0.1, 0.2],
+            [1.0, 0.5],
+            step_size=0.1,
+            steps=2,
+            parameters={"m": masses},
+        )
 
 
 def test_no_steps_is_the_initial_state():

@@ -2,6 +2,7 @@
 
 import ast
 import collections
+import functools
 import re
 import sys
 from pathlib import Path
@@ -9,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from noslip import simulate
+from noslip.integrators import discover
 from noslip.integrators.discrete_gradient import DiscreteGradient
 from noslip.systems import gearbox
+from sources import trees
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "noslip"
@@ -30,6 +33,10 @@ def module_name(file: Path) -> str:
 MODULES = {module_name(file): file for file in PACKAGE.rglob("*.py")}
 
 
+def tree(module: str) -> ast.Module:
+    return trees()[MODULES[module].relative_to(PACKAGE).as_posix()]
+
+
 def room(module: str) -> str:
     """The folder or file at the top of the house; the door itself is `noslip`."""
     return module.split(".")[1] if "." in module else "noslip"
@@ -37,15 +44,12 @@ def room(module: str) -> str:
 
 def imports(module: str) -> list[tuple[str, bool]]:
     """The modules of the package that a module imports anywhere, and whether only inside a function."""
-    tree = ast.parse(MODULES[module].read_text())
-    inside = {
-        id(node)
-        for function in ast.walk(tree)
-        if isinstance(function, ast.FunctionDef)
-        for node in ast.walk(function)
-    }
     found = []
-    for node in ast.walk(tree):
+    nodes: list[tuple[ast.AST, bool]] = [(tree(module), False)]
+    while nodes:
+        node, inside = nodes.pop()
+        inside = inside or isinstance(node, ast.FunctionDef)
+        nodes += [(child, inside) for child in ast.iter_child_nodes(node) if isinstance(child, ast.stmt)]
         names = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -53,7 +57,7 @@ def imports(module: str) -> list[tuple[str, bool]]:
             assert node.level == 0, f"{module} imports relative to itself"
             inner = [f"{node.module}.{alias.name}" for alias in node.names]
             names = [name if name in MODULES else node.module for name in inner]
-        found += [(name, id(node) in inside) for name in names if name in MODULES]
+        found += [(name, inside) for name in names if name in MODULES]
     return found
 
 
@@ -85,8 +89,8 @@ def test_what_is_private_is_inside_a_room():
 
 def test_no_two_public_classes_have_one_name():
     places = collections.defaultdict(list)
-    for module, file in MODULES.items():
-        for node in ast.parse(file.read_text()).body:
+    for module in MODULES:
+        for node in tree(module).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places[node.name].append(module)
     assert {name: where for name, where in places.items() if len(where) > 1} == {}
@@ -96,6 +100,12 @@ def test_no_two_public_classes_have_one_name():
 def test_files_can_be_read_in_one_sitting(folder):
     long = {file: len(file.read_text().splitlines()) for file in (ROOT / folder).rglob("*.py")}
     assert {str(file.relative_to(ROOT)): n for file, n in long.items() if n > 400} == {}
+
+
+def test_the_file_of_a_method_shows_its_paper_on_a_hundred_lines():
+    files = {MODULES[kind.__module__] for kind in discover().values() if kind.__module__ in MODULES}
+    assert len(files) > 15
+    assert {file.name: n for file in files if (n := len(file.read_text().splitlines())) > 100} == {}
 
 
 def test_jaxprs_are_read_in_one_place():
@@ -125,22 +135,23 @@ def test_a_run_goes_the_way_that_is_drawn():
 def _calls_of_a_cold_run() -> dict[str, set[str]]:
     """Functions of the package that a first run calls, each with the functions of the package around it."""
     calls: dict[str, set[str]] = collections.defaultdict(set)
+    around: list[set[str]] = [
+        set()
+    ]  # of every frame that was entered: the functions of the package down to it
 
-    def full_name(frame):
-        module = frame.f_globals.get("__name__", "")
-        return f"{module}.{frame.f_code.co_qualname}".removeprefix("noslip.") if "noslip" in module else None
+    @functools.cache
+    def full_name(module, code):
+        return f"{module}.{code.co_qualname}".removeprefix("noslip.") if "noslip" in module else None
 
     def profile(frame, event, _):
-        name = full_name(frame) if event == "call" else None
-        if name:
-            calls[name].update()
-        above = frame.f_back
-        while name and above is not None:
-            caller = full_name(above)
-            if caller:
-                calls[name].add(caller)
-                calls[name].add(caller.removesuffix(".__init__"))
-            above = above.f_back
+        if event == "return":
+            around.pop()
+        elif event == "call":
+            name, above = full_name(frame.f_globals.get("__name__", ""), frame.f_code), around[-1]
+            if name:
+                calls[name] |= above
+                above = above | {name, name.removesuffix(".__init__")}
+            around.append(above)
 
     system = gearbox.system()
     sys.setprofile(profile)

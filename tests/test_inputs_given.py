@@ -19,29 +19,33 @@ from noslip.integrators import (
 
 
 # ---- backends, members, derivatives -----------------------------------------------------------------------
-@pytest.mark.parametrize("between", [*slow([("hold",)]), "linear"])
-def test_native_code_and_xla_agree(between):
-    runs = [steered(SemiImplicitDLA(), "affine", between, 8, backend=b) for b in ("native", "xla")]
+@pytest.mark.parametrize(
+    ("method", "between"),
+    [(RungeKutta4(), "linear"), *slow([(SemiImplicitDLA(), "hold"), (SemiImplicitDLA(), "linear")])],
+    ids=str,
+)
+def test_native_code_and_xla_agree(method, between):
+    runs = [steered(method, "affine", between, 8, backend=b) for b in ("native", "xla")]
     for name in ("q", "v", "multipliers", "energy", "constraint_residual"):
         np.testing.assert_allclose(getattr(runs[0], name), getattr(runs[1], name), atol=1e-11)
 
 
 def test_members_have_inputs_of_their_own_and_the_bits_of_their_runs():
     rng = np.random.default_rng(0)
-    left, right = rng.normal(size=(11, 6)), rng.normal(size=6)
+    push, lift = rng.normal(size=(11, 6)), rng.normal(size=6)
     options = {"step_size": 0.1, "steps": 6, "save_every": 1}
-    start = driven.ROBOT, RungeKutta4(), driven.Q0, driven.V0
-    runs = [simulate(*start, inputs={"left": left[k], "right": right}, **options) for k in (0, 9)]
+    start = driven.PUSHED, RungeKutta4(), driven.PUSHED_Q0, driven.PUSHED_V0
+    runs = [simulate(*start, inputs={"push": push[k], "lift": lift}, **options) for k in (0, 9)]
     for backend in ("native", "xla"):
         # on one thread, which takes several groups of lanes in one call
-        given = {"inputs": {"left": left, "right": right}, "backend": backend, "threads": 1}
+        given = {"inputs": {"push": push, "lift": lift}, "backend": backend, "threads": 1}
         many = ensemble(*start, **given, **options)
         for k, run in zip((0, 9), runs, strict=True):
             if backend == "native":
                 np.testing.assert_array_equal(many.q[k], run.q)
             np.testing.assert_allclose(many.q[k], run.q, atol=1e-12)
             np.testing.assert_allclose(many.energy[k], run.energy, atol=1e-12)
-    assert many.to_xarray()["input_left"].shape == (11, 6)
+    assert many.to_xarray()["input_push"].shape == (11, 6)
 
 
 def test_members_may_share_inputs_and_differ_in_parameters():
@@ -69,24 +73,17 @@ def test_an_ensemble_on_disk_remembers_its_inputs(tmp_path):
 
 @pytest.mark.parametrize("between", [*slow([("hold",)]), "linear"])
 def test_runs_are_differentiable_with_respect_to_inputs(between):
-    pushed = System(
-        lambda q, v, p: 0.5 * (1 + 0.2 * jnp.cos(q[0])) * jnp.dot(v, v),
-        one_forms=lambda q, p: jnp.array([[-jnp.sin(q[0]), jnp.cos(q[0])]]),
-        coordinates=("x", "y"),
-        force=lambda q, v, t, p: p["push"] * jnp.array([1.0, 0.0]),
-        inputs={"push": 0.0},
-    )
     count = 5 + (between == "linear")
 
     def end(push):
         run = simulate(
-            pushed, RungeKutta4(), [0.0, 0.1], [1.0, 0.0], step_size=0.1, steps=5,
+            driven.PUSHED, RungeKutta4(), driven.PUSHED_Q0, driven.PUSHED_V0, step_size=0.1, steps=5,
             inputs={"push": push}, inputs_between=between,
         )  # fmt: skip
         return run.q[-1, 1]
 
     push = np.linspace(0.5, 1.5, count)
-    slopes, d = jax.grad(end)(push), 1e-5
+    slopes, d = np.asarray(jax.jit(jax.grad(end))(push)), 1e-5
     for k in (0, 2, count - 1):
         e = d * (np.arange(count) == k)
         np.testing.assert_allclose(slopes[k], (end(push + e) - end(push - e)) / (2 * d), rtol=1e-6)
@@ -157,6 +154,11 @@ def attempt(**more):
         ({"inputs": {"left": [0, 1, np.nan, 0]}}, "must be finite"),
         ({"inputs": {"left": ["a"] * 4}}, "must be real numbers"),
         ({"inputs": {"left": lambda t: jnp.array([t, t])}}, "must be a number, but"),
+        (
+            {"inputs": {"left": lambda t: np.sin(t)}},
+            "input 'left' as a function of t must be made of jax.numpy",
+        ),
+        ({"inputs": {"left": lambda q, t: t}}, "input 'left' as a function of t failed with TypeError"),
         ({"inputs": {"left": np.zeros(4)}, "inputs_between": "cubic"}, "'cubic'.*hold"),
     ],
 )

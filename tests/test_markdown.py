@@ -12,12 +12,13 @@ ROOT = Path(__file__).parents[1]
 
 
 def test_a_table_has_a_head_a_rule_and_rows_of_one_length() -> None:
-    made = table(("a", "b", "c"), [(1, "two\nlines", 0.5), ("short",)])
+    made = table(("a", "b", "c"), [(1, "two\nlines", 0.5), ("short",), ("|x|", r"\|y\|")])
     assert made.splitlines() == [
         "| a | b | c |",
         "|---|---|---|",
         "| 1 | two lines | 0.5 |",
         "| short |  |  |",
+        r"| \|x\| | \|y\| |  |",
     ]
 
 

@@ -46,21 +46,39 @@ def test_matrices_products_and_rates_are_those_of_scipy():
     )
     both = rotations.compose(u, other)
     np.testing.assert_allclose(
-        rotations.matrix(both), rotations.matrix(u) @ rotations.matrix(other), atol=1e-15
+        rotations.matrix(both), np.asarray(rotations.matrix(u)) @ rotations.matrix(other), atol=1e-15
     )
     axis = rotations.from_axis([1.0, 2.0, -2.0], 0.9)
     turned = Rotation.from_rotvec(0.3 * np.array([1.0, 2.0, -2.0])).as_matrix()
     np.testing.assert_allclose(rotations.matrix(axis), turned, atol=1e-15)
     for q in (U0, np.array([0.0, 1.0, 0.0, 0.0]), np.array([0.1, 0.0, 0.9, -0.4])):
         again = rotations.from_matrix(rotations.matrix(q))
-        assert abs(abs(again @ q) / np.linalg.norm(q) - 1) < 1e-15
+        assert abs(abs(np.asarray(again) @ q) / np.linalg.norm(q) - 1) < 1e-15
     du = rotations.from_rates(u, RATES)
     np.testing.assert_allclose(rotations.body_rates(u, du), RATES, atol=1e-15)
-    np.testing.assert_allclose(rotations.space_rates(u, du), rotations.matrix(u) @ RATES, atol=1e-15)
-    spin = jax.jvp(rotations.matrix, (jnp.asarray(u),), (du,))[1]
-    w = rotations.space_rates(u, du)
+    np.testing.assert_allclose(
+        rotations.space_rates(u, du), np.asarray(rotations.matrix(u)) @ RATES, atol=1e-15
+    )
+    spin = jax.jit(lambda u, du: jax.jvp(rotations.matrix, (u,), (du,))[1])(u, du)
+    w = np.asarray(rotations.space_rates(u, du))
     np.testing.assert_allclose(spin, np.cross(np.eye(3), w).T @ rotations.matrix(u) * -1, atol=1e-14)
-    np.testing.assert_allclose(rotations.frame("space")(u) @ w, du, atol=1e-15)
+    np.testing.assert_allclose(np.asarray(rotations.frame("space")(u)) @ w, du, atol=1e-15)
+
+
+def test_what_jax_traces_is_what_is_computed_of_numbers():
+    def all_of(u, w, angles):
+        turn = rotations.from_euler("zyx", angles)
+        du = rotations.from_rates(u, w)
+        rates = rotations.body_rates(u, du), rotations.space_rates(u, du)
+        back = rotations.from_matrix(rotations.matrix(u))
+        return turn, rotations.compose(turn, u, turn), back, rotations.from_axis(w, angles[0]), du, rates
+
+    given = 1.7 * U0, RATES, np.array([0.3, -0.5, 1.2])
+    found, traced = jax.tree.leaves(all_of(*given)), jax.tree.leaves(jax.jit(all_of)(*given))
+    assert all(isinstance(x, jax.Array) for x in found)
+    for a, b in zip(found, traced, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-15, atol=1e-15)
+    assert np.all(np.isnan(rotations.matrix(np.zeros(4))))  # as JAX has it, without a warning
 
 
 def test_bad_words_are_refused():
@@ -77,8 +95,10 @@ def test_the_vertical_row_of_rolling_is_the_derivative_of_the_height():
         squares = jnp.array([0.4, 0.9, 0.25])
         return jnp.array([0.0, 0.1, 0.05]) - squares * gamma / jnp.sqrt(jnp.dot(squares, gamma**2))
 
-    slope = jax.grad(rotations.height(contact))(jnp.asarray(U0))
-    np.testing.assert_allclose(rotations.rolling(contact)(U0)[2], -slope, atol=1e-15)
+    slope, moved = jax.jit(lambda u: (jax.grad(rotations.height(contact))(u), rotations.rolling(contact)(u)))(
+        U0
+    )
+    np.testing.assert_allclose(np.asarray(moved)[2], -np.asarray(slope), atol=1e-15)
 
 
 def test_a_heavy_top_moves_by_eulers_equations():
@@ -94,7 +114,8 @@ def test_a_heavy_top_moves_by_eulers_equations():
     found = solve_ivp(rhs, (0, 3), first, rtol=1e-12, atol=1e-12).y[:, -1]
 
     def shown(run):
-        return np.concatenate([rotations.matrix(run.q[-1])[2], rotations.body_rates(run.q[-1], run.v[-1])])
+        A = np.asarray(rotations.matrix(run.q[-1]))
+        return np.concatenate([A[2], rotations.body_rates(run.q[-1], run.v[-1])])
 
     exact = simulate(top(), ReferenceFlow(), q0, v0, step_size=3.0, steps=1)
     np.testing.assert_allclose(shown(exact), found, atol=2e-11)

@@ -24,8 +24,10 @@ Path("was_run").touch()
 def lagrangian(q, v, p):
     return 0.5 * jnp.dot(v, v) - p["k"] * (q[0] ** 2 + q[1] ** 2)
 
+def one_forms(q, p):
+    return jnp.array([[-q[1], 0.0, 1.0]])
+
 def robot(k: float = 1.0):
-    one_forms = lambda q, p: jnp.array([[-q[1], 0.0, 1.0]])
     return System(lagrangian, one_forms=one_forms, coordinates=("x", "y", "z"), parameters={"k": k})
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from noslip.integrators.discrete_lagrange_dalembert import DiscreteLagrangeDAlem
 from noslip.integrators.reference_flow import ReferenceFlow
 from noslip.integrators.runge_kutta4 import RungeKutta4
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
+from noslip.integrators.solve import Status
 from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic
 from noslip.run import drive
 from noslip.systems import chaplygin_sleigh, quartic
@@ -82,7 +83,7 @@ def test_a_second_run_compiles_nothing(particle, particle_state, compilations):
 def test_angles_are_wrapped_inside_and_unwrapped_outside():
     system = chaplygin_sleigh.system(a=0.5)
     q0, v0 = chaplygin_sleigh.typical_state()
-    far = q0.at[2].add(2 * np.pi * 1000)
+    far = np.asarray(q0) + np.array([0, 0, 2 * np.pi * 1000])
     near, away = (simulate(system, SemiImplicitDLA(), q, v0, step_size=0.1, steps=2000) for q in (q0, far))
     assert np.ptp(near.q[:, 2]) > 2 * np.pi / 2
     assert_allclose(away.q[:, 2] - near.q[:, 2], 2000 * np.pi, rtol=1e-11)
@@ -136,11 +137,11 @@ def test_ctrl_c_keeps_what_was_saved(particle, particle_state):
     assert_allclose(np.diff(kept.t), 1e-3, rtol=1e-9)
 
 
-def final(method, system):
+def final(method, system, xp):
     def value(q0, k, h):
-        v0 = jnp.array([0.8, 0.6, 0.8 * q0[1]])
+        v0 = xp.array([0.8, 0.6, 0.8 * q0[1]])
         run = simulate(system, method, q0, v0, step_size=h, steps=20, parameters={"k": k}, save_every=7)
-        return run.q[-1] @ jnp.array([1.0, -2.0, 0.5]) + run.energy[-1] + run.multipliers[-1, 0]
+        return run.q[-1] @ np.array([1.0, -2.0, 0.5]) + run.energy[-1] + run.multipliers[-1, 0]
 
     return value
 
@@ -148,11 +149,11 @@ def final(method, system):
 @pytest.mark.thorough
 @pytest.mark.parametrize("method", METHODS, ids=lambda m: type(m).__name__)
 def test_gradients_agree_with_differences(particle, method):
-    value = final(method, particle)
-    q0, k, h, e = jnp.array([0.2, 0.5, -0.1]), 1.0, 0.1, 1e-6
-    by_q, by_k, by_h = jax.grad(value, (0, 1, 2))(q0, k, h)
-    for i in range(3):
-        d = jnp.zeros(3).at[i].set(e)
+    value = final(method, particle, np)
+    q0, k, h, e = np.array([0.2, 0.5, -0.1]), 1.0, 0.1, 1e-6
+    by_q, by_k, by_h = jax.jit(jax.grad(final(method, particle, jnp), (0, 1, 2)))(q0, k, h)
+    by_q = np.asarray(by_q)
+    for i, d in enumerate(e * np.eye(3)):
         assert_allclose(by_q[i], (value(q0 + d, k, h) - value(q0 - d, k, h)) / (2 * e), rtol=1e-7)
     assert_allclose(by_k, (value(q0, k + e, h) - value(q0, k - e, h)) / (2 * e), rtol=1e-7)
     assert_allclose(by_h, (value(q0, k, h + e) - value(q0, k, h - e)) / (2 * e), rtol=1e-6)
@@ -165,19 +166,21 @@ def test_traced_runs_agree_with_plain_ones(particle, particle_state):
     plain = last(*particle_state)
     assert plain.shape == (4, 3)
     assert_allclose(jax.jit(last)(*particle_state), plain, rtol=1e-12)
-    many = jax.vmap(last, (0, 0))(*(jnp.stack([x, x]) for x in particle_state))
-    assert_allclose(many[1], plain, rtol=1e-12)
+    many = jax.vmap(last, (0, 0))(*(np.stack([x, x]) for x in particle_state))
+    assert_allclose(np.asarray(many)[1], plain, rtol=1e-12)
 
 
 def test_a_traced_run_that_fails_says_so_in_its_report():
+    """A cubic well, out of which a large step has nowhere to go: its quadratic equation has no real root."""
+    well = System(lambda q, v, p: 0.5 * v[0] ** 2 - 0.5 * q[0] ** 2 + q[0] ** 3 / 3, coordinates=("x",))
+
+    @jax.jit
     def status(h):
-        run = simulate(
-            quartic.system(), VelocityNonholonomic(), *quartic.typical_state(), step_size=h, steps=100
-        )
+        run = simulate(well, VelocityNonholonomic(), [0.3], [0.5], step_size=h, steps=100)
         return run.report.status[-1]
 
-    assert jax.jit(status)(0.1) == 0
-    assert jax.jit(status)(3.0) == 1
+    assert int(status(0.1)) == Status.SOLVED
+    assert int(status(3.0)) == Status.NOT_CONVERGED
 
 
 def test_the_reference_cannot_be_traced(particle, particle_state):
@@ -208,8 +211,8 @@ def test_units_do_not_matter(particle, particle_state, method, factor):
     def long(q, v, p):  # lengths in units of 1 / factor; z is an area, as y xdot is
         return particle.lagrangian(q / size, v / size, p)
 
-    size = jnp.array([factor, factor, factor**2])
-    q0, v0 = particle_state
+    size = np.array([factor, factor, factor**2])
+    q0, v0 = map(np.asarray, particle_state)
     arguments = {"coordinates": ("x", "y", "z"), "parameters": {"k": 1.0}}
     run = simulate(particle, method, q0, v0, step_size=0.1, steps=300)
     heavier = System(heavy, one_forms=particle.one_forms, **arguments)
@@ -272,9 +275,9 @@ def test_gradients_with_angles_and_variable_mass(method):
 
 def test_constant_runs_inside_jit_are_part_of_the_trace(particle, particle_state):
     def scaled(x):
-        return x * simulate(particle, VelocityNonholonomic(), *particle_state, step_size=0.1, steps=5).q[-1]
+        return x * simulate(particle, RungeKutta4(), *particle_state, step_size=0.1, steps=5).q[-1]
 
-    plain = simulate(particle, VelocityNonholonomic(), *particle_state, step_size=0.1, steps=5).q[-1]
+    plain = simulate(particle, RungeKutta4(), *particle_state, step_size=0.1, steps=5).q[-1]
     assert_allclose(jax.jit(scaled)(2.0), 2 * plain, rtol=1e-13)
     q = jnp.array([0.1, 0.2, 0.3])
     energy = jax.jit(lambda q: chaplygin_sleigh.system().energy(q, q))(q)

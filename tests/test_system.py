@@ -4,9 +4,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
-from noslip import System
+from noslip import System, simulate
+from noslip.engine.backends import native
+from noslip.integrators.discrete_gradient import DiscreteGradient
+from noslip.integrators.energy_collocation import EnergyCollocation
 from noslip.system import checks
 from noslip.systems import chaplygin_sleigh
 
@@ -26,7 +29,7 @@ def test_acceleration_of_the_particle_is_that_of_lms(particle):
 def test_sleigh_mass_matrix_momentum_velocity_energy():
     m, J, a, theta = 1.3, 2.0, 0.7, 0.4
     system = chaplygin_sleigh.system(m=m, J=J, a=a)
-    q, v = jnp.array([0.1, -0.2, theta]), jnp.array([0.3, 0.5, -0.8])
+    q, v = np.array([0.1, -0.2, theta]), np.array([0.3, 0.5, -0.8])
     s, c = np.sin(theta), np.cos(theta)
     M = np.array([[m, 0, -m * a * s], [0, m, m * a * c], [-m * a * s, m * a * c, J + m * a**2]])
     assert_allclose(system.mass_matrix(q), M, rtol=0, atol=1e-15)
@@ -45,15 +48,22 @@ def test_gyroscopic_terms_are_part_of_everything():
         coordinates=("x", "y", "z"),
         parameters={"B": 0.7},
     )
-    q = jnp.array([0.4, 0.2, -0.3])
-    v = system.project_velocity(q, [0.5, 0.9, 0.1])
-    assert_allclose(system.velocity(q, system.momentum(q, v)), v, rtol=1e-14)
-    assert_allclose(system.energy(q, v), v @ v / 2 + q[2] ** 2, rtol=1e-14)
+    q = np.array([0.4, 0.2, -0.3])
+
+    @jax.jit
+    def all_of(q, w):
+        v = system.project_velocity(q, w)
+        again = system.velocity(q, system.momentum(q, v))
+        return v, again, system.energy(q, v), system.multipliers(q, v), system.acceleration(q, v)
+
+    v, again, energy, multipliers, acceleration = map(np.asarray, all_of(q, np.array([0.5, 0.9, 0.1])))
+    assert_allclose(again, v, rtol=1e-14)
+    assert_allclose(energy, v @ v / 2 + q[2] ** 2, rtol=1e-14)
     free = np.array([2 * 0.7 * v[1], -2 * 0.7 * v[0], -2 * q[2]])  # magnetic force and spring
     mu = np.array([0.0, np.sin(0.4), 1.0])
     lam = -(np.cos(0.4) * v[0] * v[1] + mu @ free) / (mu @ mu)
-    assert_allclose(system.multipliers(q, v), [lam], rtol=1e-13)
-    assert_allclose(system.acceleration(q, v), free + lam * mu, rtol=1e-13)
+    assert_allclose(multipliers, [lam], rtol=1e-13)
+    assert_allclose(acceleration, free + lam * mu, rtol=1e-13)
 
 
 @pytest.mark.parametrize("kind", ["linear", "affine", "nonlinear"])
@@ -74,29 +84,39 @@ def test_the_vector_field_is_tangent_to_the_constraint(kind):
         force=lambda q, v, t, p: -0.2 * v + jnp.array([jnp.sin(t), 0.0, 0.0]),
         **forms[kind],
     )
-    q, t = jnp.array([0.7, 0.3, -0.4]), 0.8
-    v = system.project_velocity(q, [0.5, 0.6, 0.2])
-    assert_allclose(system.phi(q, v), [0.0], rtol=0, atol=1e-14)
-    a = system.acceleration(q, v, t)
-    rate = jax.jvp(system.phi, (q, v), (v, a))[1]
+
+    @jax.jit
+    def all_of(q, v, t):
+        (phi, _), (rate, dp) = jax.jvp(
+            lambda q, v: (system.phi(q, v), system.momentum(q, v)), (q, v), (v, system.acceleration(q, v, t))
+        )
+        reaction = dp - system.dL_dq(q, v) - system.applied_force(q, v, t)
+        return phi, rate, reaction, system.mu(q, v).T @ system.multipliers(q, v, t)
+
+    q = np.array([0.7, 0.3, -0.4])
+    v = np.asarray(system.project_velocity(q, [0.5, 0.6, 0.2]))
+    phi, rate, reaction, along = all_of(q, v, 0.8)
+    assert_allclose(phi, [0.0], rtol=0, atol=1e-14)
     assert_allclose(rate, [0.0], rtol=0, atol=1e-13)
     # the reaction is along dphi/dv: JS (2a) with the sign + mu^T lam
-    dp = jax.jvp(system.momentum, (q, v), (v, a))[1]
-    reaction = dp - system.dL_dq(q, v) - system.applied_force(q, v, t)
-    assert_allclose(reaction, system.mu(q, v).T @ system.multipliers(q, v, t), rtol=0, atol=1e-13)
+    assert_allclose(reaction, along, rtol=0, atol=1e-13)
 
 
 def test_projectors_are_complementary_and_orthogonal_in_the_kinetic_metric():
     system = chaplygin_sleigh.system()
-    q = jnp.array([0.2, 0.1, 0.9])
-    P, Q = system.projectors(q)
-    M, mu = system.mass_matrix(q), system.mu(q, jnp.zeros(3))
+    q, v = np.array([0.2, 0.1, 0.9]), np.array([0.3, -0.7, 0.4])
+
+    @jax.jit
+    def all_of(q, v):
+        found = system.mass_matrix(q), system.mu(q, v), system.project_velocity(q, v)
+        return *system.projectors(q), *found
+
+    P, Q, M, mu, projected = map(np.asarray, all_of(q, v))
     assert_allclose(P + Q, np.eye(3), rtol=0, atol=1e-15)
     assert_allclose(P @ P, P, rtol=0, atol=1e-14)
     assert_allclose(mu @ P, 0, rtol=0, atol=1e-14)
     assert_allclose(P.T @ M @ Q, 0, rtol=0, atol=1e-13)
-    v = jnp.array([0.3, -0.7, 0.4])
-    assert_allclose(system.project_velocity(q, v), P @ v, rtol=0, atol=1e-14)
+    assert_allclose(projected, P @ v, rtol=0, atol=1e-14)
 
 
 def test_parameters_are_leaves_and_can_be_overridden_by_keyword(particle):
@@ -108,13 +128,72 @@ def test_parameters_are_leaves_and_can_be_overridden_by_keyword(particle):
     assert_allclose(slope, 0.2**2 + 0.5**2, rtol=1e-14)
 
 
-def test_two_systems_from_the_same_functions_share_compiled_code(compilations):
-    q, v = jnp.array([0.2, 0.1, 0.9]), jnp.array([0.2, 0.1, 0.9])
-    chaplygin_sleigh.system().acceleration(q, v)
-    other = chaplygin_sleigh.system(m=2.0, J=3.0)
+def test_two_systems_from_the_same_functions_share_compiled_code(monkeypatch):
+    made, q = [], [0.2, 0.1, 0.9]
+    compiled = native.map_function
+    monkeypatch.setattr(native, "map_function", lambda *x: made.append(x) or compiled(*x))
+
+    def lagrangian(q, v, p):
+        return p["m"] * (v @ v) / 2
+
+    def system(m):
+        return System(lagrangian, coordinates=("x", "y", "z"), parameters={"m": m})
+
+    first = system(1.0).momentum(q, q)
+    assert len(made) == 1
+    assert_array_equal(system(2.0).momentum(q, q), 2 * first)
+    assert len(made) == 1
+
+
+STATE = np.array([0.9, 0.3, 2.1, -1.2]), np.array([0.5, -0.3, 0.2, 0.4])
+
+
+def wedge(**more):
+    """Two affine constraints, a mass matrix that is not constant, a gyroscopic term and a force."""
+    return System(
+        lambda q, v, p: 0.5 * (v @ v + jnp.sin(q[3]) * v[0] * v[1]) + q[0] * v[3] - jnp.cos(q[2]),
+        one_forms=lambda q, p: jnp.array([[1.0, 0.0, q[3], 0.0], [0.0, jnp.exp(q[0]), 0.0, 1.0]]),
+        drift=lambda q, p: jnp.array([q[1], p["b"]]),
+        force=lambda q, v, t, p: -p["b"] * t * v,
+        coordinates=("x", "y", "z", "w"),
+        parameters={"b": 0.7},
+        **more,
+    )
+
+
+@pytest.mark.parametrize(
+    "name", ["energy", "momentum", "mu", "phi", "velocity", "project_velocity", "multipliers", "acceleration"]
+)
+def test_what_the_engine_derives_is_what_xla_derives_and_xla_is_not_asked(name, compilations):
+    system = wedge()
+    clock = (1.5,) if name in ("multipliers", "acceleration") else ()
     with compilations() as count:
-        other.acceleration(q, v)
-    assert count() == 0
+        found = [getattr(system, name)(*STATE, *clock) for _ in range(2)]
+        assert count() == 0
+    assert isinstance(found[0], jax.Array)
+    assert_array_equal(*found)
+    traced = jax.jit(lambda q, v: getattr(system, name)(q, v, *clock))(*STATE)
+    assert_allclose(found[0], traced, rtol=1e-12, atol=1e-14)
+
+
+def test_what_has_no_scalar_program_is_derived_by_xla():
+    def lagrangian(q, v, p):
+        return 0.5 * v @ v - jnp.sum(jnp.linalg.svd(jnp.outer(q, q), compute_uv=False))
+
+    system = System(lagrangian, coordinates=("x", "y"))
+    assert_allclose(system.energy([3.0, 4.0], [1.0, 2.0]), 2.5 + 25.0, rtol=1e-14)
+
+
+def test_a_state_where_the_forms_are_parallel_is_named_with_their_singular_values():
+    system = System(
+        lambda q, v, p: 0.5 * v @ v,
+        one_forms=lambda q, p: jnp.array([[q[0], 0.0, 0.0]]),
+        coordinates=("x", "y", "z"),
+    )
+    with pytest.raises(
+        ValueError, match=r"one-forms must have full rank, but at q = \[0. 1. 2.\] .* are \[0.\]"
+    ):
+        system.acceleration([0.0, 1.0, 2.0], [0.0, 0.0, 1.0])
 
 
 def test_what_has_passed_the_checks_is_not_checked_again_for_other_parameters(monkeypatch):
@@ -137,3 +216,22 @@ def test_what_has_passed_the_checks_is_not_checked_again_for_other_parameters(mo
     strength = 1.0
     with pytest.raises(ValueError, match="failed with TypeError"):
         made([1.0, 2.0, 3.0])
+
+
+def test_a_frame_is_traced_once_for_all_methods(monkeypatch):
+    calls, sinh = [], jnp.sinh
+    monkeypatch.setattr(jnp, "sinh", lambda x: calls.append(x) or sinh(x))
+    system = System(
+        lambda q, v, p: 0.5 * v @ v - q[0] ** 2,
+        one_forms=lambda q, p: jnp.array([[-(q[1] ** 3), 0.0, 1.0]]),
+        frame=lambda q, p: jnp.array(
+            [[1.0, jnp.sinh(q[0])], [0.0, 1.0], [q[1] ** 3, q[1] ** 3 * jnp.sinh(q[0])]]
+        ),
+        coordinates=("x", "y", "z"),
+    )
+    start = np.array([0.2, 0.5, -0.1]), np.array([0.8, 0.6, 0.1])
+    simulate(system, DiscreteGradient(), *start, step_size=0.1, steps=2)
+    before = len(calls)
+    assert before < 20  # two for each time, some of them by the checks at the start
+    simulate(system, EnergyCollocation(), *start, step_size=0.1, steps=2)
+    assert len(calls) == before

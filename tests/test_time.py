@@ -104,6 +104,7 @@ def test_methods_keep_order_and_promises_where_all_things_move(method, kind):
 
 
 @pytest.mark.slow
+@pytest.mark.matrix
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("method", ALL, ids=str)
 def test_every_method_keeps_order_and_promises_where_all_things_move(method, kind):
@@ -131,8 +132,8 @@ def test_the_energy_changes_by_the_work_of_reaction_and_of_what_moves_the_lagran
     assert np.ptp(found.energy) > 0.05
     assert np.max(np.abs(analysis.energy_balance(system, found))) < 1e-8
     bound, q, v, t = system.with_parameters(moving.PARAMETERS), found.q[7], found.v[7], found.t[7]
-    reaction = bound.mu(q, v, t) @ v @ bound.multipliers(q, v, t)
-    by_time = jax.grad(lambda s: moving.lagrangian(q, v, s, moving.PARAMETERS))(t)
+    reaction = np.asarray(bound.mu(q, v, t)) @ v @ np.asarray(bound.multipliers(q, v, t))
+    by_time = jax.jit(jax.grad(moving.lagrangian, 2))(q, v, t, moving.PARAMETERS)
     assert abs(by_time) > 1e-3
     np.testing.assert_allclose(bound.power(q, v, t), reaction - by_time, rtol=1e-12)
 
@@ -144,7 +145,7 @@ def test_derived_quantities_are_those_of_the_given_time():
     b = np.array(moving.drift_values(q, 0.9, moving.PARAMETERS, np))
     np.testing.assert_allclose(system.mu(q, v, 0.9), mu, rtol=1e-15)
     np.testing.assert_allclose(system.phi(q, v, 0.9), mu @ v + b, rtol=1e-14)
-    p = jax.grad(moving.lagrangian, 1)(jnp.asarray(q), jnp.asarray(v), 0.9, moving.PARAMETERS)
+    p = jax.jit(jax.grad(moving.lagrangian, 1))(q, v, 0.9, moving.PARAMETERS)
     np.testing.assert_allclose(system.momentum(q, v, 0.9), p, rtol=1e-14)
     np.testing.assert_allclose(system.velocity(q, p, 0.9), v, rtol=1e-13)
     np.testing.assert_allclose(system.at(0.9).mass_matrix(q), system.mass_matrix(q, 0.9), rtol=0)
@@ -171,8 +172,8 @@ def test_a_velocity_must_be_admissible_when_the_run_starts():
 
 
 SKATE = System(
-    lambda q, v, t, p: 0.5 * (p["m"] + t) * jnp.dot(v, v) - q[0] * jnp.sin(t),
-    one_forms=lambda q, t, p: jnp.array([[-jnp.sin(t + q[0]), jnp.cos(t + q[0])]]),
+    lambda q, v, t, p: 0.5 * (p["m"] + t) * jnp.dot(v, v) - q[0] * t,
+    one_forms=lambda q, t, p: jnp.array([[-(t + q[0]), 1.0]]),
     coordinates=("x", "y"),
     parameters={"m": 1.0},
 )
@@ -180,7 +181,7 @@ SKATE = System(
 
 def test_native_code_and_xla_agree_and_members_equal_their_runs():
     q, t0 = np.array([0.3, 0.1]), 0.4
-    v = np.array([np.cos(t0 + q[0]), np.sin(t0 + q[0])])
+    v = np.array([1.0, t0 + q[0]])
     options = {"step_size": 0.05, "steps": 20, "t0": t0}
     native, xla = (simulate(SKATE, SemiImplicitDLA(), q, v, backend=b, **options) for b in ("native", "xla"))
     np.testing.assert_allclose(native.q, xla.q, atol=1e-13)
@@ -193,17 +194,17 @@ def test_native_code_and_xla_agree_and_members_equal_their_runs():
 
 def test_gradients_go_through_time():
     def end(t0):
-        v = jnp.array([jnp.cos(t0 + 0.3), jnp.sin(t0 + 0.3)])
+        v = jnp.array([1.0, t0 + 0.3])
         return simulate(SKATE, RungeKutta4(), [0.3, 0.1], v, step_size=0.05, steps=5, t0=t0).q[-1, 0]
 
-    slope, d = jax.grad(end)(0.3), 1e-5
+    slope, d = jax.jit(jax.grad(end))(0.3), 1e-5
     np.testing.assert_allclose(slope, (end(0.3 + d) - end(0.3 - d)) / (2 * d), rtol=1e-7)
 
 
 def test_systems_that_take_time_can_be_pickled_and_checked():
     again = pickle.loads(pickle.dumps(moving.LINEAR))
     assert jax.tree.structure(again) == jax.tree.structure(moving.LINEAR)
-    check_system(SKATE, [0.3, 0.1], [np.cos(0.3), np.sin(0.3)])
+    check_system(SKATE, [0.3, 0.1], [1.0, 0.3])
 
 
 def test_first_integrals_may_contain_time():

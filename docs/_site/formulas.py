@@ -234,6 +234,8 @@ def _named(name: str) -> Node:
         return Node("big", f"\\{name}")
     if tex := symbol(name):
         return Node("term", tex)
+    if name.endswith("dot") and name != "dot":  # the rate of a coordinate whose name is a word
+        return Node("term", rf"\dot{{\mathrm{{{name.removesuffix('dot')}}}}}")
     if is_differential(name):
         inner = symbol(name[1:])
         return Node("term", rf"\mathrm{{d}}{inner}", differential=inner)

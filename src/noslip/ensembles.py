@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from noslip.errors import Interrupted, SolveFailed, shown, stopped
 from noslip.integrators.base import Integrator
@@ -34,6 +35,7 @@ from noslip.run.plan import Plan
 from noslip.run.record import RunInfo
 from noslip.system import System
 from noslip.system.conditions import parallel_along
+from noslip.system.derived import Parameters
 from noslip.texts import listed
 
 if TYPE_CHECKING:
@@ -118,7 +120,7 @@ class Ensemble:
         cls,
         info: RunInfo,
         arrays: Mapping[str, Any],
-        parameters: Mapping[str, Any],
+        parameters: Parameters,
         statistics: Mapping[str, Sequence[str]],
         inputs: Mapping[str, Any],
     ) -> Ensemble:
@@ -182,14 +184,14 @@ class Ensemble:
 def ensemble(
     system: System,
     integrator: Integrator,
-    q0s: Any,
-    v0s: Any,
+    q0s: ArrayLike,
+    v0s: ArrayLike,
     *,
     step_size: float,
     steps: int | None = None,
     t_end: float | None = None,
     t0: float = 0.0,
-    parameters: Mapping[str, Any] | None = None,
+    parameters: Parameters | None = None,
     inputs: Mapping[str, Any] | None = None,
     inputs_between: str = "hold",
     save_every: int | None = None,

@@ -19,7 +19,7 @@ class SolveFailed(RuntimeError):
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C during a run; `trajectory` holds what had been saved until then."""
+    """Ctrl-C during a run, or a signal that ends it; `trajectory` holds what had been saved until then."""
 
     def __init__(self, message: str, trajectory: Any):
         super().__init__(message)

@@ -162,26 +162,26 @@ def beside(path: Path) -> Path:
 
 def require_plain(path: Path) -> None:
     """Refuse what is there and is no plain file: a folder, a link, a device, a pipe."""
-    try:
-        mode = os.lstat(path).st_mode
-    except FileNotFoundError:
-        return
-    except OSError as error:  # a folder on the way that may not be searched
-        raise in_words(error, path) from None
-    if not stat.S_ISREG(mode):
+    mode = _mode(path)
+    if mode is not None and not stat.S_ISREG(mode):
         raise ValueError(f"'{path}' must be a new or a plain file, but it is {_kind(mode)}")
 
 
 def require_folder(path: Path, what: str) -> None:
     """Refuse what is there and is no folder: a file, a link, a device, a pipe; `what` it should hold."""
+    mode = _mode(path)
+    if mode is not None and not stat.S_ISDIR(mode):
+        raise ValueError(f"'{path}' must be a new folder or {what}, but it is {_kind(mode)}")
+
+
+def _mode(path: Path) -> int | None:
+    """What kind of thing is there, if there is one."""
     try:
-        mode = os.lstat(path).st_mode
+        return os.lstat(path).st_mode
     except FileNotFoundError:
-        return
+        return None
     except OSError as error:  # a folder on the way that may not be searched
         raise in_words(error, path) from None
-    if not stat.S_ISDIR(mode):
-        raise ValueError(f"'{path}' must be a new folder or {what}, but it is {_kind(mode)}")
 
 
 def _kind(mode: int) -> str:

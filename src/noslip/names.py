@@ -15,8 +15,9 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import module_from_spec, spec_from_file_location
+from inspect import Parameter, signature
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 from noslip.errors import first_line, unknown_name
@@ -29,6 +30,7 @@ class _File(NamedTuple):
 
 
 _opened: dict[Path, _File] = {}
+_ANY_NUMBER = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 
 
 def in_a_file(word: str) -> bool:
@@ -37,11 +39,14 @@ def in_a_file(word: str) -> bool:
 
 
 def attribute(word: str, kind: str, known: type) -> tuple[ModuleType, Any]:
-    """The module of `file.py:name` and what it has of that name; instances and subclasses of `known` are what
-    the user may have meant. The file is run: give this only words that the user wrote."""
+    """The module of `file.py:name` and what it has of that name. Instances and subclasses of `known` are what
+    the user may have meant, and where a system is wanted, functions that can be called with nothing. The file
+    is run: give this only words that the user wrote."""
     path, _, name = word.rpartition(":") if not word.endswith(".py") else (word, "", "")
     module = open_file(path)
     names = [key for key, x in vars(module).items() if _is_a(x, known, module)]
+    if kind == "system":
+        names += [key for key, x in vars(module).items() if _may_make_one(x, module)]
     if not name:
         article = "an" if kind[0] in "aeiou" else "a"
         raise ValueError(
@@ -52,10 +57,20 @@ def attribute(word: str, kind: str, known: type) -> tuple[ModuleType, Any]:
     return module, getattr(module, name)
 
 
-def _is_a(value: Any, known: type, module: ModuleType) -> bool:
+def _is_a(value: object, known: type, module: ModuleType) -> bool:
     if isinstance(value, type):
         return issubclass(value, known) and value.__module__ == module.__name__
     return isinstance(value, known)
+
+
+def _may_make_one(value: Any, module: ModuleType) -> bool:
+    """Whether it is a function of the file that can be called with nothing, other than its typical state."""
+    if not isinstance(value, FunctionType) or value.__module__ != module.__name__:
+        return False
+    needed = [
+        x for x in signature(value).parameters.values() if x.default is x.empty and x.kind not in _ANY_NUMBER
+    ]
+    return not needed and value.__name__ != "typical_state"
 
 
 def open_file(path: str) -> ModuleType:
@@ -117,7 +132,7 @@ def _installed(group: str, folders: tuple[str, ...]) -> Mapping[str, EntryPoint]
     return found
 
 
-def load(point: EntryPoint) -> Any:
+def load(point: EntryPoint) -> object:
     """What an installed package offers by that name."""
     try:
         return point.load()

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import ArrayLike
 
 from noslip.engine.program import CannotTranslate
 from noslip.errors import SolveFailed
@@ -23,8 +24,9 @@ from noslip.integrators.base import Integrator
 from noslip.integrators.solve import Status
 from noslip.numerics.tracing import is_traced
 from noslip.results import Flown, Unread, as_trajectory
-from noslip.run.arguments import as_floats, check_run, parallel_at, whole
-from noslip.run.choose import on_cpu, trajectory_runner
+from noslip.run.arguments import as_floats, check_run, whole
+from noslip.run.choose import Beginning, on_cpu
+from noslip.run.drive import stable
 from noslip.run.driving import of_step
 from noslip.run.inputs import as_numbers, columns_of, copied, given_inputs
 from noslip.run.one_native import CAPACITY, NativeTrajectory, saves
@@ -36,7 +38,8 @@ from noslip.run.runner import TrajectoryRunner
 from noslip.run.step import Row
 from noslip.simulate import simulate
 from noslip.system import System
-from noslip.system.inputs import Held
+from noslip.system.derived import Parameters
+from noslip.system.inputs import Held, InputLike
 from noslip.system.time import visible
 from noslip.trajectory import Origin, Trajectory
 
@@ -50,7 +53,7 @@ class _Source(NamedTuple):
     plan: Prepared
     quick: Quick
     words: np.ndarray
-    parameters: Mapping[str, Any] | None
+    parameters: Parameters | None
     inputs: Mapping[str, np.ndarray] | np.ndarray | None  # as `copied` gives them
 
     def array(self, name: str) -> np.ndarray:
@@ -69,7 +72,7 @@ class _Source(NamedTuple):
         runner = NativeTrajectory(pairing, q, v, plan.t0, plan.step_size, given.table)
         runner.carry, runner.reached = quick.end_of(self.words), plan.steps
         run = (plan.t0, plan.step_size, plan.steps, plan.save_every, "native")
-        info = run_info(pairing, *run, **given.record)
+        info = run_info(pairing, *run, given)
         rows, origin = quick.rows_of(self.words), Origin(pairing, runner)
         return as_trajectory(pairing, rows, q, v, info, np, origin, None, given.values)
 
@@ -80,7 +83,7 @@ class Gradient:
 
     q0: np.ndarray
     v0: np.ndarray
-    parameters: Mapping[str, Any]
+    parameters: Parameters
     inputs: Mapping[str, np.ndarray]
 
 
@@ -132,10 +135,10 @@ class Prepared:
 
     def __call__(
         self,
-        q0: Any,
-        v0: Any,
-        parameters: Mapping[str, Any] | None = None,
-        inputs: Mapping[str, Any] | None = None,
+        q0: ArrayLike,
+        v0: ArrayLike,
+        parameters: Parameters | None = None,
+        inputs: Mapping[str, InputLike] | None = None,
     ) -> Trajectory:
         """One run from (q0, v0). `inputs` are as those of `simulate`; one with functions of t is a call of
         it."""
@@ -166,8 +169,8 @@ class Prepared:
         quick: Quick,
         q: np.ndarray,
         v: np.ndarray,
-        parameters: Mapping[str, Any] | None,
-        inputs: Mapping[str, Any] | None,
+        parameters: Parameters | None,
+        inputs: Mapping[str, InputLike] | None,
     ) -> Trajectory | None:
         """The run by machine code alone, or None where there is a doubt."""
         given: Any = None
@@ -182,10 +185,10 @@ class Prepared:
 
     def _carefully(
         self,
-        q0: Any,
-        v0: Any,
-        parameters: Mapping[str, Any] | None,
-        inputs: Mapping[str, Any] | None = None,
+        q0: ArrayLike,
+        v0: ArrayLike,
+        parameters: Parameters | None,
+        inputs: Mapping[str, InputLike] | None = None,
     ) -> Trajectory:
         return simulate(
             self.system, self.integrator, q0, v0, parameters=parameters, step_size=self.step_size,
@@ -193,7 +196,7 @@ class Prepared:
             save_every=self.save_every, backend=self.backend,
         )  # fmt: skip
 
-    def _prepare_quick(self, inputs: Mapping[str, Any] | None = None) -> None:
+    def _prepare_quick(self, inputs: Mapping[str, InputLike] | None = None) -> None:
         rows = saves(0, self.steps, self.steps, self.save_every)
         if self.backend == "xla" or self.steps > BRIEF or not 0 < rows < CAPACITY:
             return
@@ -205,7 +208,7 @@ class Prepared:
             made = Quick(pairing_of(given.system, self.integrator), *how, given.table)
             self._quick[_names(inputs)] = made
 
-    def _states(self, q0: Any, v0: Any) -> list[np.ndarray]:
+    def _states(self, q0: ArrayLike, v0: ArrayLike) -> list[np.ndarray]:
         shape = (self.system.n,)
         return [
             x if type(x) is np.ndarray and x.dtype == np.float64 and x.shape == shape
@@ -215,9 +218,9 @@ class Prepared:
 
     def start(
         self,
-        q0: Any,
-        v0: Any,
-        parameters: Mapping[str, Any] | None = None,
+        q0: ArrayLike,
+        v0: ArrayLike,
+        parameters: Parameters | None = None,
         inputs: Mapping[str, float] | None = None,
     ) -> Stepper:
         """A run that is taken one step at a time, for closed loops; `steps` does not bound it. `inputs` are
@@ -233,8 +236,7 @@ class Prepared:
         system = system.driven(of_step(drive, 0))
         with on_cpu():
             pairing = check_run(system, self.integrator, q, v, self.t0, self.step_size, self.backend)
-            stable = pairing.where_forms_are_parallel if parallel_at(pairing, q, v, self.t0) else pairing
-            runner = trajectory_runner(stable, q, v, self.t0, self.step_size, self.backend, drive)
+            runner = stable(Beginning(pairing, q, v, self.t0, self.step_size, self.backend, drive)).runner()
         return Stepper(runner, system, begin, self.integrator.own_time, self.t0, self.step_size)
 
     def value_and_gradient(self, loss: Loss) -> Callable[..., tuple[float, Gradient]]:
@@ -242,17 +244,17 @@ class Prepared:
         and its derivatives by the initial state, the parameters and the inputs. Compiled once, in the first
         call."""
 
-        def value(q: Any, v: Any, p: Any, u: Any) -> tuple[Any, Any]:
+        def value(q: ArrayLike, v: ArrayLike, p: Any, u: Any) -> tuple[Any, Any]:
             run = self._carefully(q, v, p, u)
             return loss(run), jnp.max(run.report.status)
 
         compiled = jax.jit(jax.value_and_grad(value, (0, 1, 2, 3), has_aux=True))
 
         def call(
-            q0: Any,
-            v0: Any,
-            parameters: Mapping[str, Any] | None = None,
-            inputs: Mapping[str, Any] | None = None,
+            q0: ArrayLike,
+            v0: ArrayLike,
+            parameters: Parameters | None = None,
+            inputs: Mapping[str, InputLike] | None = None,
         ) -> tuple[float, Gradient]:
             q, v = self._states(q0, v0)
             given, table = copied(inputs, self.inputs_between, self.steps, self.t0, self.step_size)
@@ -275,8 +277,8 @@ class Prepared:
         self,
         q: np.ndarray,
         v: np.ndarray,
-        parameters: Mapping[str, Any] | None,
-        inputs: Mapping[str, Any] | None,
+        parameters: Parameters | None,
+        inputs: Mapping[str, InputLike] | None,
         table: np.ndarray | None,
     ) -> bool:
         """Whether a run from there can begin without any doubt."""
@@ -287,11 +289,11 @@ class Prepared:
         return quick.admits(q, v, quick.with_parameters(parameters, first), first)
 
 
-def _names(inputs: Mapping[str, Any] | None) -> tuple[str, ...]:
+def _names(inputs: Mapping[str, InputLike] | None) -> tuple[str, ...]:
     return tuple(sorted(inputs)) if inputs else ()
 
 
-def _are_arrays(inputs: Mapping[str, Any] | None) -> bool:
+def _are_arrays(inputs: Mapping[str, InputLike] | None) -> bool:
     """Whether none of them is traced, told at once."""
     return inputs is None or (type(inputs) is dict and all(type(x) is np.ndarray for x in inputs.values()))
 

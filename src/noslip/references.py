@@ -90,12 +90,14 @@ WORKS: Mapping[str, Work] = {
     "Chaplygin 1911": Work(
         ("Chaplygin, S. A.",),
         "On the theory of the motion of nonholonomic systems. The reducing-multiplier theorem",
-        "Matematicheskii Sbornik", "28; in English in Regular and Chaotic Dynamics 13 (2008), 369-376", 1911,
+        "Matematicheskii Sbornik",
+        "28 (2), 303-314; in English in Regular and Chaotic Dynamics 13 (4), 369-376 (2008)", 1911,
     ),
     "Chaplygin 1903": Work(
         ("Chaplygin, S. A.",),
         "On a ball's rolling on a horizontal plane",
-        "Matematicheskii Sbornik", "24; in English in Regular and Chaotic Dynamics 7 (2002), 131-148", 1903,
+        "Matematicheskii Sbornik",
+        "24 (1), 139-168; in English in Regular and Chaotic Dynamics 7 (2), 131-148 (2002)", 1903,
     ),
     "Cohen, Hairer 2011": Work(
         ("Cohen, David", "Hairer, Ernst"),
@@ -167,7 +169,7 @@ WORKS: Mapping[str, Work] = {
     "Krishnaprasad, Tsakiris 2001": Work(
         ("Krishnaprasad, P. S.", "Tsakiris, Dimitris P."),
         "Oscillations, SE(2)-snakes and motion control: a study of the roller racer",
-        "Dynamical Systems", "16 (4), 347-397", 2001,
+        "Dynamical Systems", "16 (4), 347-397", 2001, "10.1080/14689360110090424",
     ),
     "Kutta 1901": Work(
         ("Kutta, Wilhelm",),

@@ -12,7 +12,7 @@ import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -254,7 +254,7 @@ def _versions(run: Trajectory) -> str:
 # ---- how it is shown ------------------------------------------------------------------------------
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return html.escape(str(value))
 
 

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import ModuleType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, NoReturn, Protocol, SupportsIndex
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from noslip.errors import SolveFailed, stopped
 from noslip.integrators.base import Integrator
-from noslip.numerics.tracing import is_eager
-from noslip.run.inputs import given_inputs
+from noslip.numerics import aligned
+from noslip.numerics.tracing import Either, Values, is_eager
+from noslip.run.choose import Beginning
+from noslip.run.drive import Driven
+from noslip.run.events import NEVER
+from noslip.run.inputs import Inputs, given_inputs
 from noslip.run.occurrences import Occurrences
 from noslip.run.pairing import Pairing, pairing_of
 from noslip.run.quick_flow import QuickFlow, brief
 from noslip.run.record import Report, RunInfo, run_info
 from noslip.run.step import TURN, Row
-from noslip.system import System
+from noslip.system import Parameters, System
 from noslip.trajectory import Origin, Trajectory
 
 OFTEN = 8  # runs of the same length on the same system, before code for them alone is made
@@ -46,15 +52,15 @@ class Unread(Trajectory):
         if source is None:
             raise AttributeError(f"a Trajectory has no attribute '{name}'")
         if name in _OFTEN:
-            self.__dict__[name] = source.array(name)
-        else:
-            made = vars(source.trajectory())
-            del self.__dict__["source"]
-            self.__dict__.update({**made, **self.__dict__})
-            object.__setattr__(self, "__class__", Trajectory)
+            array = self.__dict__[name] = source.array(name)
+            return array
+        made = vars(source.trajectory())
+        del self.__dict__["source"]
+        self.__dict__.update({**made, **self.__dict__})
+        object.__setattr__(self, "__class__", Trajectory)
         return getattr(self, name)
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
         assert self.report is not None  # read, it is a plain trajectory
         return self.__reduce_ex__(protocol)
 
@@ -71,7 +77,7 @@ def as_trajectory(
     xp: ModuleType,
     origin: Origin | None = None,
     events: Mapping[str, Occurrences] | None = None,
-    inputs: Mapping[str, Any] | None = None,
+    inputs: Mapping[str, Either] | None = None,
 ) -> Trajectory:
     """The result of a run from its rows."""
     # t0 + k h, not a sum of k terms; a method that makes its own time says so in `rows.t`
@@ -82,7 +88,7 @@ def as_trajectory(
     own = pairing.own_time or info.save_at or (xp is jnp and info.events)
     return Trajectory(
         t=rows.t if own else uniform,
-        q=rows.q + TURN * rows.turns,
+        q=_unwrapped(rows, xp),
         v=rows.v,
         multipliers=rows.multipliers[:, :m],
         multiplier_t=rows.multiplier_t,
@@ -103,9 +109,54 @@ def as_trajectory(
     )
 
 
-def _first_integrals(system: System, rows: Row) -> dict[str, Any]:
+def finished(
+    start: Beginning, made: Driven, steps: int, every: int, at_times: bool, given: Inputs, throw: bool
+) -> Trajectory:
+    """The result of a run in memory, or the exception that holds it: of a run that was interrupted, and, with
+    `throw`, of one with a solve that has failed."""
+    pairing = start.pairing
+    how = run_info(pairing, start.t, start.h, steps, every, made.runner.backend, given, at_times)
+    happened: Mapping[str, Occurrences] = {}
+    if made.log is not None:
+        happened, by = made.log.occurrences(), made.log.stopped_by
+        taken = int(made.rows.step[-1]) if by or steps == NEVER else steps
+        how = replace(how, events=tuple(happened), stopped_by=by, steps=taken)
+    origin = Origin(made.pairing, made.runner)
+    run = as_trajectory(pairing, made.rows, start.q, start.v, how, np, origin, happened, given.values)
+    if made.interrupted:
+        done = part_of(int(made.rows.step[-1]), steps)
+        raise stopped(made.interrupted, f"interrupted after step {done}; `trajectory` holds them", run)
+    if throw and not run.success:
+        refuse_failed(pairing, run, made.broken)
+    return run
+
+
+def part_of(done: int, steps: int) -> str:
+    """How much of a run is done."""
+    return f"{done}" if steps == NEVER else f"{done} of {steps}"
+
+
+def refuse_failed(pairing: Pairing, run: Trajectory, broken: str = "") -> NoReturn:
+    """Raise what is to be said of a run with a solve that has failed, or with a `broken` condition."""
+    report, detail = run.report, broken or pairing.integrator.failure_detail(pairing.system, run)
+    step = int(np.max(report.failed_step))
+    raise SolveFailed(
+        f"step {step} of {run.info.steps} (t = {run.t[-1]:g}) failed: {report.worst.message}{detail} "
+        f"(last increment {report.increment[-1]:.1e}, residual {report.residual[-1]:.1e}); "
+        f"`trajectory` of this exception holds the {len(run.t)} saved states before it",
+        run,
+    )
+
+
+def _unwrapped(rows: Row, xp: ModuleType) -> Either:
+    if xp is jnp:
+        return rows.q + TURN * rows.turns
+    return np.add(rows.q, TURN * rows.turns, out=aligned.empty(np.shape(rows.q)))
+
+
+def _first_integrals(system: System, rows: Row) -> dict[str, Values]:
     """Those of the rows; one that has no scalar form is not in rows of native code."""
-    found: dict[str, Any] = dict(rows.first_integrals)
+    found: dict[str, Values] = dict(rows.first_integrals)
     for name, integral in system.first_integrals.items():
         if name not in found:
             each = jax.jit(jax.vmap(lambda q, v, t, f=integral: f(q, v, system.at(t).parameters)))
@@ -123,7 +174,7 @@ class Flown(NamedTuple):
     columns: np.ndarray
     q: np.ndarray
     v: np.ndarray
-    parameters: Mapping[str, Any] | None = None
+    parameters: Parameters | None = None
 
     def array(self, name: str) -> np.ndarray:
         return self.quick.array(self.columns, name)
@@ -135,7 +186,7 @@ class Flown(NamedTuple):
         pairing = (
             quick.pairing if self.parameters is None else pairing_of(given.system, quick.pairing.integrator)
         )
-        info = run_info(pairing, t0, h, steps, every, quick.motion().flow.name, **given.record)
+        info = run_info(pairing, t0, h, steps, every, quick.motion().flow.name, given)
         rows = quick.rows(self.columns)
         return as_trajectory(pairing, rows, self.q, self.v, info, np, Origin(pairing), None, given.values)
 
@@ -152,7 +203,7 @@ class Again:
         quick = self.quick
         if quick is None or not (_plain(q0, quick.n) and _plain(v0, quick.n)) or not is_eager():
             return None
-        if (box := quick.looked_at(q0)) is None or (columns := quick.run(q0, v0, None, box)) is None:
+        if (box := quick.looked_at()) is None or (columns := quick.run(q0, v0, None, box)) is None:
             return None
         quick.system.refuse_changed()
         return Unread(Flown(quick, columns, q0.copy(), v0.copy()))
@@ -164,7 +215,7 @@ class Again:
             self.quick = QuickFlow(pairing, *self.how)
 
 
-def _plain(x: Any, n: int) -> bool:
+def _plain(x: object, n: int) -> bool:
     return type(x) is np.ndarray and x.dtype == np.float64 and x.shape == (n,)
 
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from noslip.errors import SolveFailed
-from noslip.results import as_trajectory
+from noslip.results import as_trajectory, refuse_failed
 from noslip.run.along import conserves_energy
 from noslip.run.arguments import whole
 from noslip.run.choose import BACKENDS, on_cpu, trajectory_runner
@@ -17,7 +16,7 @@ from noslip.run.drive import all_rows
 from noslip.run.inputs import given_inputs, with_later_inputs
 from noslip.run.occurrences import Log
 from noslip.run.record import Report
-from noslip.simulate import failure, simulate
+from noslip.simulate import simulate
 from noslip.trajectory import Origin, Trajectory
 
 ROW_ARRAYS = (
@@ -67,8 +66,7 @@ def resume(run: Trajectory, *, steps: int, inputs: Mapping[str, Any] | None = No
         later = as_trajectory(pairing, rows, run.q0, run.v0, whole_info, np, here, happened, driven.values)
         result = _joined(run, later, done % every != 0 and more > 0)
     if not result.success:
-        detail = pairing.integrator.failure_detail(pairing.system, result)
-        raise SolveFailed(failure(result, detail), result)
+        refuse_failed(pairing, result)
     return result
 
 

@@ -22,6 +22,7 @@ from noslip.integrators.base import Integrator
 from noslip.names import in_a_file
 from noslip.run.arguments import BACKENDS
 from noslip.run.checked import Verified, require_zarr, verify_folder
+from noslip.run.pacing import Progress
 from noslip.run.record import RunInfo
 from noslip.simulate import simulate
 from noslip.system import System
@@ -76,7 +77,7 @@ def rerun(
     *,
     system: GivenSystem | None = None,
     integrator: GivenIntegrator | None = None,
-    progress: Any = None,
+    progress: bool | Progress | None = None,
 ) -> Rerun:
     """Repeat a saved run, as far as it went, and compare.
 
@@ -205,7 +206,7 @@ def needed(
     return missing
 
 
-def _refusal(path: str | Path, info: RunInfo, missing: Mapping[str, str], given: Mapping[str, Any]) -> str:
+def _refusal(path: str | Path, info: RunInfo, missing: Mapping[str, str], given: Mapping[str, object]) -> str:
     """Why the run is not repeated, and how to have it repeated: as a command and as a call."""
     named = [info.source if option == "system" else word for option, word in missing.items()]
     named = [word for word in named if word]

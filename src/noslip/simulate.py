@@ -5,44 +5,32 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
-from noslip.errors import SolveFailed, shown, stopped
+from noslip.errors import shown, stopped
 from noslip.integrators.base import Integrator
 from noslip.numerics.tracing import has_tracers, is_traced
-from noslip.results import as_trajectory, flow_again
-from noslip.run.along import conserves_energy, forms_become_parallel, up_to_a_broken_condition
-from noslip.run.arguments import (
-    as_floats,
-    check_manner,
-    check_run,
-    parallel_at,
-    refuse_irregular,
-    whole,
-    whole_steps,
-)
-from noslip.run.at_times import refuse_after, rows_at, save_times
-from noslip.run.at_times_watching import watched_rows_at
-from noslip.run.choose import on_cpu, trajectory_runner
-from noslip.run.drive import all_rows, steps_until
-from noslip.run.events import NEVER, Event, bounded, checked
+from noslip.results import as_trajectory, finished, flow_again, part_of, refuse_failed
+from noslip.run.along import conserves_energy
+from noslip.run.arguments import as_floats, check_manner, check_run, refuse_irregular, whole, whole_steps
+from noslip.run.at_times import refuse_after, save_times
+from noslip.run.choose import Beginning, on_cpu, trajectory_runner
+from noslip.run.drive import driven, stable, steps_until
+from noslip.run.events import Event, bounded, checked
 from noslip.run.inputs import Inputs, given_inputs, refuse_arrays
 from noslip.run.looking import Looking
-from noslip.run.occurrences import Log
 from noslip.run.pacing import Progress
 from noslip.run.pairing import Pairing
 from noslip.run.record import run_info
-from noslip.run.runner import RowsRunner, TrajectoryRunner
-from noslip.run.scan import scan
+from noslip.run.runner import RowsRunner
+from noslip.run.scan import Looks, scan
 from noslip.run.sure import SMALL
 from noslip.system import System
-from noslip.system.inputs import Drive
-from noslip.trajectory import Origin, Trajectory
+from noslip.trajectory import Trajectory
 
 Real = Any  # whatever becomes an array of floats: numbers, lists, arrays, JAX's tracers
 
@@ -73,7 +61,8 @@ def simulate(
 
     `inputs` gives inputs of the system by name: arrays with one entry per step, held over it, or with
     inputs_between="linear" one per node, steps + 1; or functions of t, evaluated whenever the method asks.
-    Give `steps` or `t_end` (a whole number of steps after t0). Every `save_every`-th state is saved,
+    Give `steps` or `t_end` (a whole number of steps after t0); a run with a terminal one among its `events`
+    needs neither, and `max_steps` bounds it. Every `save_every`-th state is saved,
     and always the last; with `save_at` instead exactly the states at those times, by shortened steps beside
     the run, which does not notice them. `progress` is True for a bar, or a function of (steps done, steps
     in all).
@@ -101,15 +90,14 @@ def simulate(
     q, v = (as_floats(name, x, (system.n,), traced) for name, x in (("q0", q0), ("v0", v0)))
     h, t = (as_floats(name, x, (), traced) for name, x in (("step_size", step_size), ("t0", t0)))
     every = whole("save_every", save_every, 1)
-    own_time = isinstance(integrator, Integrator) and integrator.own_time
-    if own_time and inputs:
+    if inputs and _own_time(integrator):
         refuse_arrays(inputs, "where a method makes its own time")
     if inputs and events and isinstance(integrator, Integrator) and integrator.host_driven:
         refuse_arrays(inputs, "where events are looked for along the motion itself")
     times = None
     if save_at is not None:
-        times, steps = save_times(save_at, save_every, own_time, t0, step_size, steps, t_end)
-    if t_end is not None and steps is None and own_time:
+        times, steps = save_times(save_at, save_every, _own_time(integrator), t0, step_size, steps, t_end)
+    if t_end is not None and steps is None and _own_time(integrator):
         if traced:
             raise ValueError(
                 "`steps` must be given instead of `t_end` when a method with its own time is traced"
@@ -128,112 +116,86 @@ def simulate(
     if traced:
         if store is not None:
             raise ValueError("`store` cannot keep a run with traced arguments (grad, jit, vmap)")
-        pairing = check_run(system, integrator, q, v, t, h, backend, traced)
+        pairing = check_run(system, integrator, q, v, t, h, backend, traced, events=watched)
         looks = None if times is None else (times, float(t0), float(step_size))
-        rows, happened = scan(system, integrator, q, v, t, h, steps, every, looks, watched, given.table)
-        t, h = (x if has_tracers(x) else float(x) for x in (t, h))
-        info = run_info(pairing, t, h, steps, every, "xla", times is not None, **given.record)
-        info = replace(info, events=tuple(happened))
-        return as_trajectory(pairing.watching(watched), rows, q, v, info, jnp, None, happened, given.values)
+        known = _number(t0), _number(step_size)
+        return _traced(pairing, q, v, t, h, steps, every, looks, given, known)
     t, h = float(t), float(h)
     with on_cpu():
         # for larger systems that question takes longer than many a run: it is asked if the first step fails
         first = store is not None or system.n <= SMALL
-        pairing = check_run(system, integrator, q, v, t, h, backend, regular=first).watching(watched)
-        stable = pairing.where_forms_are_parallel if parallel_at(pairing, q, v, t) else pairing
+        pairing = check_run(system, integrator, q, v, t, h, backend, regular=first, events=watched)
+        start = Beginning(pairing, q, v, t, h, backend, given.table)
         if store is not None:
-            return _in_store(
-                pairing, stable, q, v, t, h, steps, every, backend, progress, throw, store, given, times
-            )
-        while True:
-            runner = trajectory_runner(stable, q, v, t, h, backend, given.table)
-            log = Log(system, watched) if watched else None
-            if times is None:
-                conserved = conserves_energy(system)
-                rows, interrupted = all_rows(runner, steps, every, progress, conserved, 0, log)
-            elif log is not None:
-                rows, interrupted = watched_rows_at(
-                    runner,
-                    partial(_elsewhere, stable, h, backend),
-                    stable.system,
-                    watched,
-                    times,
-                    t,
-                    h,
-                    steps,
-                    progress,
-                    log,
-                    given.table,
-                )
-            else:
-                rows, interrupted = rows_at(runner, stable.system, times, t, h, steps, progress, given.table)
-            if interrupted or not forms_become_parallel(stable.system, rows):
-                break
-            stable = pairing.where_forms_are_parallel  # they have become so on the way: once more
-        if not first and rows.interval.failed_step[-1] == 1:
+            return _in_store(start, steps, every, times, given, progress, throw, store)
+        made = driven(start, steps, every, times, progress)
+        if not first and made.rows.interval.failed_step[-1] == 1:
             refuse_irregular(pairing, q, v, t, h)
-        rows, broken = up_to_a_broken_condition(system, rows)
-        info = run_info(pairing, t, h, steps, every, runner.backend, times is not None, **given.record)
-        happened = {}
-        if log is not None:
-            happened = log.occurrences()
-            taken = int(rows.step[-1]) if log.stopped_by or steps == NEVER else steps
-            info = replace(info, events=tuple(happened), stopped_by=log.stopped_by, steps=taken)
-        run = as_trajectory(pairing, rows, q, v, info, np, Origin(stable, runner), happened, given.values)
-        if interrupted:
-            done = int(rows.step[-1])
-            message = f"interrupted after step {_part(done, steps)}; `trajectory` holds them"
-            raise stopped(interrupted, message, run)
-        if throw and not run.success:
-            raise SolveFailed(failure(run, broken or integrator.failure_detail(system, run)), run)
-        if again is not None and stable is pairing:
+        run = finished(start, made, steps, every, times is not None, given, throw)
+        if again is not None and made.pairing is pairing:
             again.made(pairing, began)
         return run
 
 
-def _elsewhere(
-    pairing: Pairing, h: float, backend: str, q: np.ndarray, v: np.ndarray, t: float, inputs: Drive
-) -> TrajectoryRunner[Any]:
-    """The same method at another state."""
-    return trajectory_runner(pairing, q, v, t, h, backend, inputs)
+def _traced(
+    pairing: Pairing,
+    q: Real,
+    v: Real,
+    t: Real,
+    h: Real,
+    steps: int,
+    every: int,
+    looks: Looks | None,
+    given: Inputs,
+    known: tuple[Real, Real],
+) -> Trajectory:
+    """The run as one scan, which JAX can differentiate; with `looks`, at those times. On the record t and h
+    are `known` numbers where they are not traced themselves."""
+    system, integrator, events = pairing.system, pairing.integrator, pairing.events
+    rows, happened = scan(system, integrator, q, v, t, h, steps, every, looks, events, given.table)
+    info = run_info(pairing, *known, steps, every, "xla", given, looks is not None)
+    info = replace(info, events=tuple(happened))
+    return as_trajectory(pairing, rows, q, v, info, jnp, None, happened, given.values)
+
+
+def _number(x: Real) -> Real:
+    return x if has_tracers(x) else float(x)
+
+
+def _own_time(integrator: Integrator) -> bool:
+    return isinstance(integrator, Integrator) and integrator.own_time
 
 
 def _in_store(
-    pairing: Pairing,
-    stable: Pairing,
-    q: np.ndarray,
-    v: np.ndarray,
-    t: float,
-    h: float,
+    start: Beginning,
     steps: int,
     every: int,
-    backend: str,
+    times: np.ndarray | None,
+    given: Inputs,
     progress: bool | Progress | None,
     throw: bool,
     store: str | Path,
-    given: Inputs,
-    times: np.ndarray | None,
 ) -> Trajectory:
     """The run in that folder, begun or gone on with."""
     from noslip.run.stored_rows import has_rows, read_rows
     from noslip.run.trajectory_store import Task, run_to_store
 
-    def runner(orthogonal: bool) -> RowsRunner[Any]:
-        chosen = pairing.where_forms_are_parallel if orthogonal else stable
-        made = trajectory_runner(chosen, q, v, t, h, backend, given.table)
-        if times is None:
-            return made
-        there = partial(_elsewhere, chosen, h, backend)
-        return Looking(made, there, chosen.system, pairing.events, times, t, h, given.table)
+    pairing, system, usual = start.pairing, start.pairing.system, stable(start)
 
-    system = pairing.system
-    info = run_info(pairing, t, h, steps, every, runner(False).backend, times is not None, **given.record)
+    def runner(orthogonal: bool) -> RowsRunner[Any]:
+        here = start.orthogonal if orthogonal else usual
+        return here.runner() if times is None else Looking(here.runner(), here, times)
+
+    backend = runner(False).backend
+    info = run_info(pairing, start.t, start.h, steps, every, backend, given, times is not None)
     info = replace(info, events=tuple(name for name, _ in pairing.events))
     task = Task(
         system,
-        stable.system,
+        usual.pairing.system,
         runner,
-        lambda rows, info: as_trajectory(pairing, rows, q, v, info, np, inputs=given.values).columns(),
+        lambda rows, info: as_trajectory(
+            pairing, rows, start.q, start.v, info, np, inputs=given.values
+        ).columns(),
         info,
         pairing.events,
         steps,
@@ -246,18 +208,11 @@ def _in_store(
         raise stopped(cause, f"interrupted before its first row; the same call goes on from '{store}'", None)
     found, run = read_rows(store), Trajectory.open(store)
     if cause:
-        message = (
-            f"interrupted after step {_part(found.reached, steps)}; the same call goes on from '{store}'"
-        )
-        raise stopped(cause, message, run)
+        done = part_of(found.reached, steps)
+        raise stopped(cause, f"interrupted after step {done}; the same call goes on from '{store}'", run)
     if throw and not run.success:
-        broken = f": {found.ended}" if found.ended else ""
-        raise SolveFailed(failure(run, broken or pairing.integrator.failure_detail(system, run)), run)
+        refuse_failed(pairing, run, f": {found.ended}" if found.ended else "")
     return run
-
-
-def _part(done: int, steps: int) -> str:
-    return f"{done}" if steps == NEVER else f"{done} of {steps}"
 
 
 def _steps_until(
@@ -276,14 +231,3 @@ def _steps_until(
         if not t_end >= t:
             raise ValueError(f"`t_end` must be a time after t0 = {t:g}, but {shown(t_end)} was provided")
         return steps_until(trajectory_runner(pairing, q, v, t, h, backend), t, t_end)
-
-
-def failure(run: Trajectory, detail: str) -> str:
-    """What a failed run says."""
-    report = run.report
-    step = int(np.max(report.failed_step))
-    return (
-        f"step {step} of {run.info.steps} (t = {run.t[-1]:g}) failed: {report.worst.message}{detail} "
-        f"(last increment {report.increment[-1]:.1e}, residual {report.residual[-1]:.1e}); "
-        f"`trajectory` of this exception holds the {len(run.t)} saved states before it"
-    )

@@ -46,7 +46,7 @@ def _as_type(text: str, wanted: Any) -> Any:
         return float(text)
 
 
-def listed(values: Mapping[str, Any]) -> str:
+def listed(values: Mapping[str, object]) -> str:
     """name=value, name=value; floats to six digits."""
 
     def short(value: Any) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from noslip.errors import Damaged, first_line
 from noslip.files import as_path, replacing, require_plain, require_writable, seal, sealed
 from noslip.markdown import html_table
-from noslip.numerics.tracing import has_tracers, is_traced
+from noslip.numerics.tracing import Either, has_tracers, is_traced
 from noslip.run.arguments import times_within
 from noslip.run.columns import Column, lazily
 from noslip.run.interpolate import Between, between
@@ -84,7 +84,7 @@ class Trajectory:
         """Whether every step was solved."""
         return not self.report.status.any()
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """For pickling: all but what it was made by, which holds machine code."""
         return {**vars(self), "origin": None}
 
@@ -127,7 +127,7 @@ class Trajectory:
         """The method's own time, k h at step k: t - t0 for all but those that make t in the step."""
         return self.t - self.t[0] if self.info.save_at else self.info.step_size * np.cumsum(self.report.steps)
 
-    def at(self, times: Any, *, system: System | None = None) -> Between:
+    def at(self, times: Either, *, system: System | None = None) -> Between:
         """States at any times between the first row and the last: t, q, v, multipliers, time first.
 
         A polynomial of degree 5 through the rows around a time adds an error O(H^6) in q and O(H^5) in v, H
@@ -260,7 +260,7 @@ class Trajectory:
 
         return plot(self, what)
 
-    def with_source(self, source: str, arguments: Mapping[str, Any]) -> Trajectory:
+    def with_source(self, source: str, arguments: Mapping[str, object]) -> Trajectory:
         """The same run, with the place that its system came from, for `noslip rerun`."""
         return replace(self, info=replace(self.info, source=source, arguments=dict(arguments)))
 

@@ -1,5 +1,7 @@
 """The diagnostics tell what is true of runs whose truth is known."""
 
+import functools
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -28,6 +30,7 @@ def test_drift_of_a_line_with_noise():
         diagnostics.drift(t[:2], t[:2])
 
 
+@functools.cache
 def damped():
     system = System(
         lambda q, v, p: 0.5 * jnp.dot(v, v) - q[0] ** 2,

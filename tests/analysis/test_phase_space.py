@@ -31,7 +31,9 @@ EPS = 0.1
 # the mass matrix of the sleigh depends on its heading
 CASES = [
     pytest.param(nonholonomic_particle, GeometricNonholonomic(), id="reflection-particle"),
-    pytest.param(chaplygin_sleigh, GeometricNonholonomic(), id="reflection-sleigh"),
+    pytest.param(
+        chaplygin_sleigh, GeometricNonholonomic(), id="reflection-sleigh", marks=pytest.mark.all_pairs
+    ),
     pytest.param(nonholonomic_particle, DiscreteLagrangeDAlembert(), id="two-point-particle"),
     pytest.param(
         chaplygin_sleigh, DiscreteLagrangeDAlembert(), id="two-point-sleigh", marks=pytest.mark.all_pairs
@@ -170,7 +172,14 @@ def test_off_d_the_perturbation_moves_phi_and_no_multiplier_answers():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("module", [nonholonomic_particle, chaplygin_sleigh, two_quadratic_constraints])
+@pytest.mark.parametrize(
+    "module",
+    [
+        nonholonomic_particle,
+        chaplygin_sleigh,
+        pytest.param(two_quadratic_constraints, marks=pytest.mark.all_pairs),
+    ],
+)
 def test_the_reflection_itself_is_the_map_of_no_flow(module):
     """Its memory has multipliers near -1, so that the orientation is reversed for odd m; J takes that out."""
     system, distances = module.system(), []
@@ -198,7 +207,7 @@ def test_the_memory_of_the_reflection_cannot_be_left_out():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("beta", [0.5, 0.2])
+@pytest.mark.parametrize("beta", [0.5, pytest.param(0.2, marks=pytest.mark.all_pairs)])
 def test_the_redefined_nodes_carry_the_two_point_method_to_d(beta):
     """JS (90): rho takes its steps on D_eps to those of the velocity method, which is embedded on D."""
     e, z = embedding(chaplygin_sleigh, DiscreteLagrangeDAlembert(beta))

@@ -1,5 +1,7 @@
 """The symplectic form along nonholonomic methods changes by the reaction, and by nothing else (FBO 2.2)."""
 
+import functools
+
 import jax
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from noslip.testing.symmetric import symmetric_cases
 CASE = symmetric_cases()[1]  # m = 2, the mass matrix varies
 
 
+@functools.cache
 def curve(members=32, size=0.15):
     """A closed curve of admissible states, not in any plane."""
     s = 2 * np.pi * np.arange(members) / members

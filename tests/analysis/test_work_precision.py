@@ -15,7 +15,7 @@ from noslip.cli import app
 from noslip.integrators.discrete_gradient import DiscreteGradient
 from noslip.integrators.hamiltonized_del import HamiltonizedDEL
 from noslip.integrators.runge_kutta4 import RungeKutta4
-from noslip.systems import knife_edge, nonholonomic_particle, quartic
+from noslip.systems import gearbox, knife_edge, nonholonomic_particle
 
 
 @pytest.fixture(autouse=True)
@@ -65,7 +65,7 @@ def test_a_method_with_its_own_time_is_judged_at_the_time_that_it_reached() -> N
 
 def test_a_method_that_does_not_apply_is_a_point_with_the_reason() -> None:
     points = wp.work_precision(
-        quartic.system(), [HamiltonizedDEL(), RungeKutta4()], *quartic.typical_state(), t_end=1.0, steps=(50,)
+        gearbox.system(), [HamiltonizedDEL(), RungeKutta4()], *gearbox.typical_state(), t_end=1.0, steps=(50,)
     )
     assert [p.by for p in points] == ["RungeKutta4()", "HamiltonizedDEL()"]
     assert points[1].seconds is None

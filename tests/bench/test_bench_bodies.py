@@ -33,13 +33,13 @@ def test_the_ball_keeps_its_energy_and_its_quaternion_its_length():
 
 def test_the_command_writes_what_it_measured(tmp_path, monkeypatch):
     row = {"first result": 0.9, "us per step": 1.7, "ms of ten steps": 0.4}
-    monkeypatch.setattr(bodies, "_process", lambda *_: dict(row))
+    monkeypatch.setattr(bodies, "printed_by", lambda *_: dict(row))
     file = tmp_path / "bodies.json"
     done = CliRunner().invoke(app, ["bench", "bodies", "--markdown", "--json", str(file)])
     assert done.exit_code == 0, done.output
     assert "| ball | EnergyCollocation(3) | 0.90 s | 0.90 s | 1.7 us | 0.4 ms |" in done.output
     rows = json.loads(file.read_text())["rows"]
-    assert [(x["body"], x["method"]) for x in rows][-1] == ("bicycle", "DiscreteGradient")
+    assert [(x["body"], x["method"]) for x in rows][-1] == ("bicycle", "EnergyCollocation(3)")
 
 
 def test_times_are_those_of_runs():

@@ -21,6 +21,7 @@ OF_CHECKOUT = {
     "calls",
     "whole-calls",
     "encounters",
+    "large",
     "engine",
     "peers",
     "researcher",

@@ -9,25 +9,30 @@ import pytest
 
 from benchmarks import rolling, rolling_by
 from noslip import rotations
+from noslip.engine.backends.numpy_rows import evaluate
 from noslip.systems import rolling_coin
 
 PROBLEMS = {problem.name: problem for problem in rolling.PROBLEMS}
 
 
+def placed_and_accelerated(_, system, angles, w):
+    """The rotation, a coin that touches and rolls, and its acceleration."""
+    u = rotations.from_euler("zyz", angles)
+    q, v = rolling_coin.placed(system.parameters, 0.3, 0.2, u, w)
+    return rotations.matrix(u), q, v, system.acceleration(q, v)
+
+
 def test_the_equations_by_hand_are_those_of_the_system():
     coin = {"m": 1.3, "r": 0.8, "A": 0.31, "C": 0.43, "g": 1.7}
-    system = rolling_coin.system(**coin)
-    u = np.asarray(rotations.from_euler("zyz", [0.4, 1.1, 0.7]))
-    turn, w = np.asarray(rotations.matrix(u)), np.array([0.5, -0.3, 2.1])
-    q, v = (
-        np.asarray(x) for x in rolling_coin.placed({"h": 0.0, **coin}, np.array(0.3), np.array(0.2), u, w)
-    )
+    system, angles, w = rolling_coin.system(**coin), np.array([0.4, 1.1, 0.7]), np.array([0.5, -0.3, 2.1])
+    rows = evaluate(placed_and_accelerated, None, system, angles[None], w[None])
+    turn, q, v, acceleration = (x[0] for x in rows)
     rate = rolling.motion(coin)
     y = np.concatenate([q[:3], turn.ravel(), w])
     dy, h = rate(0.0, y), 1e-5
     np.testing.assert_allclose(dy[:3], v[:3], atol=1e-14)
     by_hand = (rate(0.0, y + h * dy) - rate(0.0, y - h * dy))[:3] / (2 * h)
-    np.testing.assert_allclose(by_hand, np.asarray(system.acceleration(q, v))[:3], atol=1e-8)
+    np.testing.assert_allclose(by_hand, acceleration[:3], atol=1e-8)
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
@@ -44,10 +49,16 @@ def test_a_start_touches_and_does_not_slip(name):
     assert rolling.observed(problem.coin, np.array([start, pushed]))["slip"] == pytest.approx(1e-3)
 
 
+def turned_by(_, _fixed, angles, w):
+    u = rotations.from_euler("zyz", angles)
+    return u, rotations.from_rates(u, w), rotations.matrix(u)
+
+
 def test_rotation_and_rates_of_a_quaternion():
-    u, w = np.asarray(rotations.from_euler("zyz", [0.4, 1.1, 0.7])), np.array([0.5, -0.3, 2.1])
-    row = np.concatenate([[1.0, 2.0, 3.0], u, [4.0, 5.0, 6.0], np.asarray(rotations.from_rates(u, w))])
-    expected = np.concatenate([[1, 2, 3, 4, 5, 6], np.asarray(rotations.matrix(u)).ravel(), w])
+    w = np.array([0.5, -0.3, 2.1])
+    u, du, matrix = (x[0] for x in evaluate(turned_by, None, None, np.array([[0.4, 1.1, 0.7]]), w[None]))
+    row = np.concatenate([[1.0, 2.0, 3.0], u, [4.0, 5.0, 6.0], du])
+    expected = np.concatenate([[1, 2, 3, 4, 5, 6], matrix.ravel(), w])
     np.testing.assert_allclose(rolling_by._of_quaternion(row), expected, atol=1e-14)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,11 +29,16 @@ def call(*arguments: str) -> Result:
     return CliRunner().invoke(app, list(arguments))
 
 
-@pytest.fixture
-def saved() -> Path:
-    path = Path("sleigh.nc")
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("written") / "sleigh.nc"
     call(*SLEIGH, "--steps", "20", "--save-every", "3", "--set", "a=0.5", "--t0", "1", "-o", str(path))
     return path
+
+
+@pytest.fixture
+def saved(written: Path) -> Path:
+    return Path(shutil.copy(written, "sleigh.nc"))
 
 
 def test_rerun_is_identical_and_writes_on_request(saved: Path) -> None:

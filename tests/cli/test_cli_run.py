@@ -75,7 +75,7 @@ from noslip.run.one_native import NativeTrajectory
 to, calls = NativeTrajectory.to, []
 def counting(*arguments):
     calls.append(arguments)
-    if len(calls) == 6:
+    if len(calls) == 3:
         print("ready", flush=True)
     return to(*arguments)
 NativeTrajectory.to = counting
@@ -264,6 +264,9 @@ def test_bad_input_of_a_run(arguments: tuple[str, ...], words: tuple[str, ...]) 
         (("absent.py:x", "-i", "RungeKutta4"), ("there is no file 'absent.py'",)),
         (("mine.py", "-i", "RungeKutta4"), ("must name a system in that file", "mine.py:particle")),
         (("mine.py:particel", "-i", "RungeKutta4"), ("unknown system in mine.py", "did you mean 'particle'")),
+        (("maker.py:robt", "-i", "RungeKutta4"), ("unknown system in maker.py", "did you mean 'robot'")),
+        (("maker.py:zzz", "-i", "RungeKutta4"), ("unknown system in maker.py 'zzz'; known: robot.",)),
+        (("maker.py", "-i", "RungeKutta4"), ("must name a system in that file", "maker.py:robot")),
         (("mine.py:number", "-i", "RungeKutta4"), ("must be a System or a function that returns one", "3")),
         (
             ("mine.py:nothing", "-i", "RungeKutta4"),
@@ -282,6 +285,9 @@ def test_bad_names_and_files(arguments: tuple[str, ...], words: tuple[str, ...])
     Path("wrong.py").write_text("def f(): return 1 / 0\nf()\n")
     Path("broken.py").write_text("def (:\n")
     Path("text.txt").write_text("hello")
+    Path("maker.py").write_text(
+        "def lagrangian(q, v, p): pass\ndef typical_state(): pass\ndef robot(k=1.0, **others): pass\n"
+    )
     Path("badshape.py").write_text(
         "from noslip import System\n"
         "import jax.numpy as jnp\n"

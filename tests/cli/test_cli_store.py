@@ -62,7 +62,7 @@ def test_an_interrupted_command_goes_on_and_every_command_reads_the_folder(monke
     np.testing.assert_array_equal(Trajectory.open("run.zarr").q[:], direct.q)
     again = call("rerun", "run.zarr")
     assert "identical bit for bit: 51 saved times" in again.output, again.output
-    assert call("animate", "run.zarr", "-o", "run.gif", "--seconds", "1").exit_code == 0
+    assert call("animate", "run.zarr", "-o", "run.gif", "--seconds", "0.2").exit_code == 0
     assert sorted(p.name for p in tmp_path.iterdir()) == [
         "early.html", "run.gif", "run.png", "run.zarr",
     ]  # fmt: skip

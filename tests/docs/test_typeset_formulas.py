@@ -71,6 +71,7 @@ def test_every_block_of_formulas_is_set_and_keeps_its_letters(name: str) -> None
         ("thetaddot", r"\ddot{\theta}"),
         ("q1dot", r"\dot{q}_{1}"),
         ("psi_left_dot^2", r"\dot{\psi}_{\mathrm{left}}^{2}"),
+        ("leftdot^2", r"\dot{\mathrm{left}}^{2}"),
         ("mu(q_k)^T lam", r"\mu (q_{k})^{T} \lambda"),
         ("q~_{k+1}", r"\tilde{q}_{k + 1}"),
         ("M^-1", r"M^{-1}"),

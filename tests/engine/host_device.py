@@ -2,6 +2,7 @@
 called for one member after the other. It has the interface of `noslip.engine.backends.cuda.Device`."""
 
 import ctypes
+import functools
 import re
 
 import numpy as np
@@ -21,7 +22,10 @@ class HostArray:
         return self.values.reshape(shape).copy()
 
 
+@functools.cache
 class HostKernel:
+    """Of one text there is one: a device in two shares, or a run of its own, need not compile it again."""
+
     def __init__(self, text):
         body, _, _ = text.partition("define ptx_kernel")
         body = re.sub(r"declare i32 @llvm\.nvvm.*\n", "", body)
@@ -46,7 +50,7 @@ leave:
   ret void
 }}"""
         types = [ctypes.c_void_p if "ptr" in part else ctypes.c_int64 for part in given]
-        self.function = native.Module(body + entry).function("all", *types)
+        self.function = native.Module(body + entry, quickly=True).function("all", *types)
 
     def launch(self, members, *tables, numbers=()):
         self.function(*(table.values for table in tables), members, *numbers)

@@ -24,6 +24,9 @@ def several(fixed, at):
     return jnp.array([y, chosen, t]), solve(matrix, x)
 
 
+_several = jax.jit(several)
+
+
 @pytest.fixture(scope="module")
 def program():
     def of(*shape):
@@ -45,5 +48,5 @@ def test_columns_are_those_of_the_function_for_any_number_of_rows(program, rows)
     assert np.array_equal(found[1], found[width])
     own = {"a": 1.7, "b": fixed[1:].reshape(2, 2)}
     for k in range(rows):
-        expected = np.concatenate([np.ravel(y) for y in several(own, (x[k], t[k]))])
+        expected = np.concatenate([np.ravel(y) for y in _several(own, (x[k], t[k]))])
         np.testing.assert_allclose(found[1][:, k], expected, rtol=1e-13)

@@ -213,3 +213,20 @@ def test_a_called_block_is_written_once(everything_called):
     for made, out in zip((program, again), outs, strict=True):
         native.map_function(made, 1)(np.zeros(1), x, out, 1)
     np.testing.assert_array_equal(*outs)
+
+
+def test_functions_called_at_the_same_angles_share_their_sines(everything_called):
+    """Each is computed once, by the caller; that of a sum of angles by each function."""
+    turned = Made(lambda x: jnp.sin(x[0]) * jnp.cos(x[1]) * jnp.exp(x[2]) * jnp.sin(x[0] + x[1]), ())
+
+    def three(_, x):
+        along = {0: jnp.ones(3)}
+        made = [blocks.block(turned, (0, 0), y) for y in (x, x + 1.0)]
+        return *made, blocks.block(turned, (0, 0), x, along=along)
+
+    program = translate(three, 0.0, jax.ShapeDtypeStruct((3,), float))
+    called = [item.function for item in walk(program.main) if isinstance(item, Called)]
+    own, *further = {id(function): function for function in called}.values()
+    assert called.count(own) == 4
+    sines = [sum(node.op == "libm:sin" for node in x.nodes) for x in (program, own, *further)]
+    assert sines == [0, 1, 1, 1]

@@ -7,11 +7,12 @@ from numpy.testing import assert_allclose
 
 from catalogue_by_size import sampled
 from noslip import System, simulate, systems
+from noslip.analysis.reversibility import reversibility_defect
 from noslip.engine.backends.expressions import NotExpressible
 from noslip.integrators.reference_flow import ReferenceFlow
 from noslip.run import drive
 from noslip.run import flows as reference
-from noslip.systems import chaplygin_sleigh
+from noslip.systems import chaplygin_sleigh, gearbox
 
 hy = pytest.importorskip("heyoka")
 
@@ -99,6 +100,11 @@ def test_the_reference_does_not_depend_on_how_the_run_is_cut(monkeypatch):
     monkeypatch.setattr(drive, "SECONDS_PER_CALL", 0.0)
     other = simulate(system, ReferenceFlow(), *state, step_size=0.1, steps=700, save_every=3)
     assert one == other
+
+
+def test_the_reference_goes_back_to_where_it_came_from_in_one_row():
+    system, state = gearbox.system(), gearbox.typical_state()
+    assert reversibility_defect(system, ReferenceFlow(), *state, step_size=0.1, steps=100) <= 1e-13
 
 
 def test_every_row_of_the_reference_is_on_the_constraint_but_the_first_which_is_as_it_was_given():

@@ -12,7 +12,7 @@ import pytest
 from benchmarks.in_node import NODE, in_node, module_task, native_row, run_task, text
 from noslip import System, integrators, systems
 from noslip.engine.backends import native, wasm, wasm_fma, wasm_object
-from noslip.engine.backends.llvm_dense import ROUTINES
+from noslip.engine.backends.llvm_dense import ROUTINES, spacing
 from noslip.engine.backends.llvm_text import LlvmWriter
 from noslip.engine.program import CannotTranslate
 from noslip.engine.translate import translate
@@ -185,12 +185,13 @@ def eliminated(routine: str, size: tuple[int, ...], table: np.ndarray, at_once: 
     w.line("ret void")
     text = w.module([w.function("void @dense(ptr noalias %array)")])
     assert (f"<{at_once} x double>" in text) == (1 < at_once <= table.shape[1])
-    made = table.copy()
+    made = np.zeros((len(table), spacing(w, table.shape[1])))
+    made[:, : table.shape[1]] = table
     native.Module(text).function("dense", ctypes.c_void_p)(made)
-    return made
+    return made[:, : table.shape[1]].copy()
 
 
-@pytest.mark.parametrize("n", [1, 2, 5, 8, 33])
+@pytest.mark.parametrize("n", [1, 2, 7, 8, 33])
 def test_several_columns_at_once_have_the_bits_of_one(n):
     rng = np.random.default_rng(n)
     A, B = rng.normal(size=(n, n)), rng.normal(size=(n, 3))
@@ -214,9 +215,13 @@ def test_runs_in_node_end_in_the_bits_of_native_runs():
 
 @needs_node
 @pytest.mark.slow
+@pytest.mark.matrix
+@pytest.mark.parametrize("method", ["SemiImplicitDLA()", "DiscreteGradient()", "RungeKutta4()"])
 @pytest.mark.parametrize("name", systems.names())
-def test_the_methods_of_a_page_end_in_the_bits_of_native_runs_on_every_system(name):
-    held_to_native(pairs([name], ["SemiImplicitDLA()", "DiscreteGradient()", "RungeKutta4()"]), 2000)
+def test_the_methods_of_a_page_end_in_the_bits_of_native_runs_on_every_system(name, method):
+    if not (found := pairs([name], [method])):
+        pytest.skip("it has no native code")
+    held_to_native(found, 2000)
 
 
 @needs_node

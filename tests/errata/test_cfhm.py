@@ -40,10 +40,12 @@ def test_16_the_sign_of_the_potential_in_24a():
 def test_16_the_restricted_lagrangian_of_section_4_1_1():
     """l = g y y / 2 - V, not (g y y - V) / 2."""
     system, (q, v) = quartic.system(), quartic.typical_state()
-    X, potential = Frame(system)(q), -float(quartic.lagrangian(q, 0 * v, system.parameters))
+    q, v, X = np.asarray(q), np.asarray(v), np.asarray(jax.jit(Frame(system))(q))
+    lagrangian = jax.jit(lambda v: quartic.lagrangian(q, v, system.parameters))
+    potential = -float(lagrangian(0 * v))
     y = np.linalg.lstsq(X, v, rcond=None)[0]
     kinetic = y @ (X.T @ X) @ y
-    restricted = float(quartic.lagrangian(q, X @ y, system.parameters))
+    restricted = float(lagrangian(X @ y))
     assert_allclose(restricted, kinetic / 2 - potential, rtol=1e-14)
     assert abs(restricted - (kinetic - potential) / 2) > 0.1
 
@@ -51,8 +53,8 @@ def test_16_the_restricted_lagrangian_of_section_4_1_1():
 def test_17_the_complement_of_the_rolling_disk_turns_with_theta():
     m, r, I, J, theta, phi = 1.3, 0.7, 0.6, 0.4, 0.5, 1.2
     system = rolling_disk.system(m=m, r=r, I=I, J=J)
-    q = jnp.array([0.0, 0.0, theta, phi])
-    X, M = np.asarray(Frame(system)(q)), np.asarray(system.mass_matrix(q))
+    q = np.array([0.0, 0.0, theta, phi])
+    X, M = np.asarray(jax.jit(Frame(system))(q)), np.asarray(system.mass_matrix(q))
 
     def complement(angle):
         return np.array([[1 / m, 0, 0, -r / I * np.cos(angle)], [0, 1 / m, 0, -r / I * np.sin(angle)]])
@@ -65,11 +67,17 @@ def test_17_the_missing_equation_21():
     """The block of Pi in the momenta is kappa [[0, -I], [I, 0]]."""
     system, (q, v) = quartic.system(), quartic.typical_state()
     bracket = Bracket(Frame(system))
-    z = bracket.from_velocity(q, v)
+
+    @jax.jit
+    def point_and_matrix(q, v):
+        z = bracket.from_velocity(q, v)
+        return z, bracket.matrix(z)
+
+    z, matrix = (np.asarray(x) for x in point_and_matrix(q, v))
     w, eta = z[1:4], z[10:]
     kappa = w @ eta / (1 + w @ w)
     block = kappa * np.block([[np.zeros((3, 3)), -np.eye(3)], [np.eye(3), np.zeros((3, 3))]])
-    assert_allclose(bracket.matrix(z)[7:, 7:], block, atol=1e-14)
+    assert_allclose(matrix[7:, 7:], block, atol=1e-14)
 
 
 def algorithm_1(A, dA, s, sign):
@@ -94,15 +102,20 @@ def algorithm_1(A, dA, s, sign):
 
 def test_18_the_sign_in_algorithm_1():
     system, q = rolling_disk.system(), rolling_disk.typical_state()[0]
-    signs = frames.initial_signs(system, q)
 
     def A(x):
         return system.mu(x, jnp.zeros(4)).T
 
-    exact = np.asarray(jax.jacfwd(Frame(system, "householder", signs))(q))[..., 2]
-    derivative = np.asarray(jax.jacfwd(A)(q))[..., 2]
+    @jax.jit
+    def by_theta(q):
+        """The signs, A, and the derivatives of the frame and of A."""
+        signs = frames.initial_signs(system, q)
+        exact = jax.jacfwd(Frame(system, "householder", signs))(q)
+        return signs, A(q), exact[..., 2], jax.jacfwd(A)(q)[..., 2]
+
+    signs, forms, exact, derivative = (np.asarray(x) for x in by_theta(q))
     for sign, right in ((-1, True), (1, False)):
-        dQ = algorithm_1(np.asarray(A(q)), derivative, signs, sign)[1]
+        dQ = algorithm_1(forms, derivative, signs, sign)[1]
         assert (largest(dQ[:, 2:] - exact) < 1e-14) == right
 
 

@@ -31,19 +31,26 @@ def test_23_the_sign_of_the_curvature_and_c3():
     """With (7) as printed, (5) sends the particle another way; the constraint has c_3 = 1."""
     system = fbo_particle.system()
     reduced = reduction(system)
-    q, v = fbo_particle.typical_state()
-    r, w = q[:2], v[:2]
-    B = np.asarray(reduced.curvature(r))
-    slopes = np.asarray(jax.jacfwd(reduced.connection)(r))
+    q, v = (np.asarray(x) for x in fbo_particle.typical_state())
+
+    @jax.jit
+    def at(r, w):
+        slopes = jax.jacfwd(reduced.connection)(r)
+        return (
+            reduced.curvature(r),
+            slopes,
+            reduced.metric(r),
+            reduced.acceleration(r, w),
+            reduced.reaction(r, w),
+        )
+
+    B, slopes, metric, acceleration, reaction = (np.asarray(x) for x in at(q[:2], v[:2]))
     printed = np.swapaxes(slopes, 1, 2) - slopes  # d_alpha A_beta - d_beta A_alpha
     assert_allclose(B, -printed)
     assert B[0, 0, 1] == -1  # as the paper's example has it
-    wrong = np.linalg.solve(
-        reduced.metric(r),
-        reduced.metric(r) @ reduced.acceleration(r, w) - 2 * np.asarray(reduced.reaction(r, w)),
-    )
-    true = system.acceleration(q, v)[:2]
-    assert_allclose(reduced.acceleration(r, w), true, atol=1e-15)
+    wrong = np.linalg.solve(metric, metric @ acceleration - 2 * reaction)
+    true = np.asarray(system.acceleration(q, v))[:2]
+    assert_allclose(acceleration, true, atol=1e-15)
     assert largest(wrong - true) > 0.1
     assert_allclose(system.mu(q, v), [[0, q[0], 1]])
 
@@ -95,11 +102,10 @@ def test_24_the_reaction_and_the_forces_24_25_that_converge():
 
 def newton(equations, x, iterations=8):
     """The root near x, to round-off."""
-    slope = jax.jit(jax.jacfwd(equations))
-    value = jax.jit(equations)
-    x = jnp.asarray(x)
+    value_and_slope = jax.jit(lambda x: (equations(x), jax.jacfwd(equations)(x)))
     for _ in range(iterations):
-        x = x - jnp.linalg.solve(slope(x), value(x))
+        value, slope = value_and_slope(x)
+        x = x - np.linalg.solve(slope, value)
     return x
 
 
@@ -123,26 +129,30 @@ def test_24_the_equations_21_to_23_hold_as_printed():
     def L_star(r, r1):
         return l_d(r, r1, f(r, r1))
 
-    d1, d2 = (jax.jit(jax.grad(L_d, k)) for k in (0, 1))
-    r0, r1 = jnp.array([0.3, -0.2]), jnp.array([0.39, -0.08])
-    q0 = jnp.append(r0, 0.1)
-    q1 = jnp.append(r1, 0.1 + f(r0, r1))
+    d1, d2 = (jax.grad(L_d, k) for k in (0, 1))
+    r0, r1 = np.array([0.3, -0.2]), np.array([0.39, -0.08])
 
     def full(x):  # (15)-(16), the multiplier eliminated by (1, -A) in the place of delta q
+        q0 = jnp.append(r0, 0.1)
+        q1 = jnp.append(r1, 0.1 + f(r0, r1))
         q2 = jnp.append(x, q1[2] + f(r1, x))
         balance = d1(q1, q2) + d2(q0, q1)
         return balance[:2] - A(r1) * balance[2]
 
+    @jax.jit
+    def sides(r0, r1, r2):
+        by_f = jax.grad(l_d, 2)
+        minus = by_f(r1, r2, f(r1, r2)) * (jax.grad(f, 0)(r1, r2) - A(r1))  # (22)
+        plus = by_f(r0, r1, f(r0, r1)) * (jax.grad(f, 1)(r0, r1) + A(r1))  # (23)
+        return jax.grad(L_star, 0)(r1, r2) + jax.grad(L_star, 1)(r0, r1), minus, plus
+
     r2 = newton(full, 2 * r1 - r0)
-    by_f = jax.grad(l_d, 2)
-    minus = by_f(r1, r2, f(r1, r2)) * (jax.grad(f, 0)(r1, r2) - A(r1))  # (22)
-    plus = by_f(r0, r1, f(r0, r1)) * (jax.grad(f, 1)(r0, r1) + A(r1))  # (23)
-    left = jax.grad(L_star, 0)(r1, r2) + jax.grad(L_star, 1)(r0, r1)
+    left, minus, plus = (np.asarray(x) for x in sides(r0, r1, r2))
     assert_allclose(left, minus + plus, rtol=0, atol=1e-13)
     assert largest(left + minus + plus) > 1e-3
 
     def F(r, w):  # the right-hand side of (5)
-        return -jnp.sin(r[0]) * jnp.cos(r[0]) * w[1] * jnp.array([w[1], -w[0]])
+        return -np.sin(r[0]) * np.cos(r[0]) * w[1] * np.array([w[1], -w[0]])
 
     for force, pair in (
         (minus, (r1, r2)),
@@ -165,19 +175,17 @@ def test_24_the_index_of_the_bracket_and_of_the_connection():
     right, printed = np.einsum("cab,cx->abx", C, flat), np.einsum("abc,cx->abx", C, flat)
     assert_allclose(right.reshape(9, -1), brackets, atol=1e-14)
     assert largest(printed.reshape(9, -1) - brackets) > 0.9
-    assert_allclose(
-        reduction(fbo_particle.system()).connection(jnp.array([0.7, 0.2])), [[0.0, 0.7]], atol=1e-15
-    )
+    connection = jax.jit(reduction(fbo_particle.system()).connection)
+    assert_allclose(connection(np.array([0.7, 0.2])), [[0.0, 0.7]], atol=1e-15)
 
 
 def test_28a_the_singular_lagrangian_is_that_of_figure_8c():
     """Of (68): Lc, that of HDEL and figure 8 (b), degenerates at pi/2; it is the Poincare Lagrangian, of
     PTHDEL and 8 (c), that becomes singular there."""
-    made, start = hamiltonize(knife_edge.system()), jnp.zeros(2)
+    made, start = hamiltonize(knife_edge.system()), np.zeros(2)
 
     def largest_mass(lagrangian, phi):
-        r = jnp.array([0.2, phi])
-        return largest(jax.hessian(lambda w: lagrangian(r, w))(jnp.array([0.3, 0.4])))
+        return largest(jax.jit(jax.hessian(lagrangian, 1))(np.array([0.2, phi]), np.array([0.3, 0.4])))
 
     def hamiltonized(r, slope):
         return made.lagrangian(start, r, slope)
@@ -201,17 +209,22 @@ def test_29b_the_energy_of_pthdel_on_a_long_run():
 def test_25_the_formulas_in_tau():
     """x' = sqrt(1 + x^2) xdot, P_x = x' / (1 + x^2); ydot^2 in (51); (63) x = am(alpha_x tau | -1)."""
     made = hamiltonize(fbo_particle.system())
-    zero = jnp.zeros(2)
     x, xdot, ydot, E = 0.8, 0.6, -0.5, 1.3
-    r, w = jnp.array([x, 0.1]), jnp.array([xdot, ydot])
-    f = float(made.multiplier(zero, r))
+    r, w = np.array([x, 0.1]), np.array([xdot, ydot])
+
+    @jax.jit
+    def at(zero, r, w, E):
+        momentum = made.momentum(zero, r, w)
+        return made.multiplier(zero, r), momentum, made.poincare_lagrangian(zero, r, w, E)
+
+    f, momentum, lagrangian = (np.asarray(x) for x in at(np.zeros(2), r, w, E))
     assert_allclose(f, (1 + x**2) ** -0.5, rtol=1e-14)
     slope = w / f
     assert_allclose(slope[0], np.sqrt(1 + x**2) * xdot, rtol=1e-14)
-    assert_allclose(made.momentum(zero, r, w), [slope[0] / (1 + x**2), slope[1]], rtol=1e-14)
+    assert_allclose(momentum, [slope[0] / (1 + x**2), slope[1]], rtol=1e-14)
     s = np.sqrt(1 + x**2)
     poincare = (xdot**2 / s + s * ydot**2) / 2 + E / s
-    assert_allclose(made.poincare_lagrangian(zero, r, w, E), poincare, rtol=1e-14)
+    assert_allclose(lagrangian, poincare, rtol=1e-14)
 
     alpha_x, alpha_y = 0.7, 1.4
     run = simulate(
@@ -240,12 +253,14 @@ def test_25_the_energy_term_of_52_needs_h():
         return kinetic + factor * E / s
 
     made = hamiltonize(system)
-    r, r1 = jnp.array([x0, y0]), jnp.array([x1, y1])
-    ours = jax.grad(
-        lambda r, r1: h * made.poincare_lagrangian(jnp.zeros(2), (r + r1) / 2, (r1 - r) / h, E), 0
-    )(r, r1)
-    assert_allclose(jax.grad(printed, 0)(r, r1, h), ours, atol=1e-15)
-    assert largest(jax.grad(printed, 0)(r, r1, 1.0) - ours) > 0.1
+
+    def right(r, r1):
+        return h * made.poincare_lagrangian(jnp.zeros(2), (r + r1) / 2, (r1 - r) / h, E)
+
+    pair = np.array([x0, y0]), np.array([x1, y1])
+    ours, slope = np.asarray(jax.jit(jax.grad(right))(*pair)), jax.jit(jax.grad(printed))
+    assert_allclose(slope(*pair, h), ours, atol=1e-15)
+    assert largest(slope(*pair, 1.0) - ours) > 0.1
 
 
 def test_26_the_step_of_section_5_2():
@@ -296,7 +311,7 @@ def test_28_pthdel_has_two_roots_near_the_zero_of_f():
     state = runner.snapshot().state
     assert state.q.value[2] < np.pi / 2 < state.q.value[2] + h
     residual = jax.jit(lambda d: method.residual(system, state, d, jnp.asarray(h)))
-    guess = np.asarray(method.guess(system, state, jnp.asarray(h)))
+    guess = np.asarray(jax.jit(lambda: method.guess(system, state, jnp.asarray(h)))())
     roots = []
     for turn in np.linspace(-0.1, 0.3, 41):
         d, info, ok, _ = fsolve(residual, [guess[0], turn], full_output=True, xtol=1e-12)
@@ -329,6 +344,6 @@ def test_29_the_constraint_errors_of_footnote_7(method):
 def test_the_knife_edge_has_the_multiplier_of_the_paper():
     """cos(phi), up to a factor, for (64) in either form."""
     made = hamiltonize(knife_edge.system())
-    start = jnp.array([0.0, 0.2])
-    assert_allclose(made.multiplier(start, jnp.array([0.3, 1.0])), np.cos(1.0) / np.cos(0.2), rtol=1e-14)
+    multiplier = jax.jit(made.multiplier)(np.array([0.0, 0.2]), np.array([0.3, 1.0]))
+    assert_allclose(multiplier, np.cos(1.0) / np.cos(0.2), rtol=1e-14)
     assert make_group(knife_edge.system()).fibre == ("y",)

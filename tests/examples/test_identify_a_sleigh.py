@@ -24,6 +24,7 @@ def test_a_film_without_noise_gives_the_truth() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.all_pairs  # a minute of fits; the film without noise is fitted in the default run
 def test_the_page_shows_what_the_script_prints_and_intervals_cover(tmp_path: Path, capsys) -> None:
     sleigh.main(tmp_path)
     output = capsys.readouterr().out

@@ -37,13 +37,14 @@ CASES = OF_EVERY_KIND | {"five": of_fibre_and_base}
 @pytest.fixture(scope="module", params=CASES)
 def case(request):
     """The discrete equations, and three points that satisfy the constraint but not the equations."""
-    system, q, v = CASES[request.param]()
+    system, *state = CASES[request.param]()
+    q, v = map(np.asarray, state)
     split = splitting(system, q, v)
     discrete = discretize(split, H)
     rng = np.random.default_rng(3)
-    base = split.base_index
-    x = discrete.point(q, q[base] + H * v[base])
-    after = discrete.point(x, x[base] + H * (v[base] + 0.1 * rng.standard_normal(base.size)))
+    base, point = split.base_index, jax.jit(discrete.point)
+    x = np.asarray(point(q, q[base] + H * v[base]))
+    after = np.asarray(point(x, x[base] + H * (v[base] + 0.1 * rng.standard_normal(base.size))))
     return system, split, discrete, (q, x, after)
 
 
@@ -64,15 +65,22 @@ def foreign(system, split):
 
 def test_the_discrete_constraint_is_that_of_the_system(case):
     system, _, discrete, (q, x, after) = case
+    point = jax.jit(discrete.point)
     for z0, z1 in ((q, x), (x, after)):
         assert_allclose(system.phi(z0, (z1 - z0) / H), 0, rtol=0, atol=1e-13)
-        assert_allclose(discrete.point(z0, z1[discrete.base_index]), z1, rtol=0, atol=1e-15)
+        assert_allclose(point(z0, z1[discrete.base_index]), z1, rtol=0, atol=1e-15)
 
 
 def test_the_slope_is_the_kernel_of_the_constraint_forces(case):
     _, split, discrete, (q, x, after) = case
-    assert_allclose(discrete.slope(q, x, after), split.slope(q, (x - q) / H), rtol=0, atol=1e-12)
-    assert_allclose(discrete.slope(q, x, after, "next"), split.slope(x, (after - x) / H), rtol=0, atol=1e-12)
+
+    @jax.jit
+    def slopes(q, x, after):
+        previous = discrete.slope(q, x, after), split.slope(q, (x - q) / H)
+        return previous, (discrete.slope(q, x, after, "next"), split.slope(x, (after - x) / H))
+
+    for found, wanted in slopes(q, x, after):
+        assert_allclose(found, wanted, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("pair", ["previous", "next"])
@@ -122,8 +130,8 @@ def test_proposition_3_1_is_the_derivative_of_the_equations(case, sign):
     def equations(b):
         return discrete.equations(q, x, discrete.point(x, b), "previous", sign)
 
-    matrix = discrete.regularity_matrix(q, x, base, sign)
-    assert_allclose(matrix, jax.jit(jax.jacfwd(equations))(base), rtol=1e-12, atol=1e-11)
+    both = jax.jit(lambda b: (discrete.regularity_matrix(q, x, b, sign), jax.jacfwd(equations)(b)))
+    assert_allclose(*both(base), rtol=1e-12, atol=1e-11)
 
 
 def test_the_step_of_the_integrator_is_regular_where_proposition_3_1_says_so(case):
@@ -132,18 +140,22 @@ def test_the_step_of_the_integrator_is_regular_where_proposition_3_1_says_so(cas
     system, split, discrete, (q, x, after) = case
     method, h = LagrangeDAlembertChaplygin("previous"), jnp.array(H)
     v, v1 = (x - q) / H, (after - x) / H
-    state = method.init(system, q, v, jnp.array(0.0), h)
-    guess = method.guess(system, state, h)
-    _, unravel = jax.flatten_util.ravel_pytree(guess)
 
-    def residual(y):
-        return jax.flatten_util.ravel_pytree(method.residual(system, state, unravel(y), h))[0]
+    @jax.jit
+    def both(q, x, after):
+        state = method.init(system, q, v, jnp.array(0.0), h)
+        guess = method.guess(system, state, h)
+        at, unravel = jax.flatten_util.ravel_pytree(type(guess)(v1 - v, guess.lam))
 
-    at = jax.flatten_util.ravel_pytree(type(guess)(v1 - v, guess.lam))[0]
-    jacobian = np.linalg.det(jax.jit(jax.jacfwd(residual))(at))
-    u = split.fibre_index
-    factors = [np.linalg.det(system.mu(z, w)[:, u]) for z, w in ((q, v), (x, v1))]
-    matrix = discrete.regularity_matrix(q, x, after[discrete.base_index])
+        def residual(y):
+            return jax.flatten_util.ravel_pytree(method.residual(system, state, unravel(y), h))[0]
+
+        matrix = discrete.regularity_matrix(q, x, after[discrete.base_index])
+        return jax.jacfwd(residual)(at), matrix
+
+    J, matrix = map(np.asarray, both(q, x, after))
+    jacobian, u = np.linalg.det(J), split.fibre_index
+    factors = [np.linalg.det(np.asarray(system.mu(z, w))[:, u]) for z, w in ((q, v), (x, v1))]
     expected = H**system.n * np.prod(factors) * np.linalg.det(matrix)
     assert_allclose(abs(jacobian), abs(expected), rtol=1e-10)
     assert abs(jacobian) > 1e-6
@@ -217,7 +229,7 @@ def test_discrete_constraints_give_back_the_differential_ones(case):
     _, split, discrete, (q, x, _) = case
     back = discrete.differential_constraint(H)
     y = (x - q)[split.base_index] / H
-    assert_allclose(back(q, y), split.C(q, y), rtol=0, atol=1e-12)
+    assert_allclose(*jax.jit(lambda q, y: (back(q, y), split.C(q, y)))(q, y), rtol=0, atol=1e-12)
 
 
 def test_differential_constraints_of_another_map_make_a_system_of_their_own():
@@ -231,8 +243,13 @@ def test_differential_constraints_of_another_map_make_a_system_of_their_own():
         fibre=split.fibre,
         parameters=system.parameters,
     )
-    y = v[split.base_index]
     assert made.kind == "nonlinear"
-    w = split.join(back(q, y), y)
-    assert_allclose(made.phi(q, w), 0, rtol=0, atol=1e-13)
-    assert 1e-4 < np.max(np.abs(back(q, y) - split.C(q, y))) < H
+
+    @jax.jit
+    def all_of(q, y):
+        own = back(q, y)
+        return made.phi(q, split.join(own, y)), jnp.max(jnp.abs(own - split.C(q, y)))
+
+    phi, difference = all_of(q, np.asarray(v)[split.base_index])
+    assert_allclose(phi, 0, rtol=0, atol=1e-13)
+    assert 1e-4 < float(difference) < H

@@ -26,9 +26,13 @@ def start(name):
 )
 def test_the_columns_span_the_admissible_velocities(name):
     system, q = start(name)
-    mu, M = system.mu(q, jnp.zeros_like(q)), system.mass_matrix(q)
-    for kind in FRAMES:
-        X = Frame(system, kind)(q)
+
+    @jax.jit
+    def all_of(q):
+        return system.mu(q, jnp.zeros_like(q)), system.mass_matrix(q), *(Frame(system, x)(q) for x in FRAMES)
+
+    mu, M, *found = map(np.asarray, all_of(q))
+    for kind, X in zip(FRAMES, found, strict=True):
         assert X.shape == (system.n, system.n - system.rows)
         assert np.linalg.matrix_rank(X) == system.n - system.rows
         assert_allclose(mu @ X, 0, atol=1e-14)
@@ -64,27 +68,38 @@ def differentiated_by_hand(A, dA, s):
 
 def test_the_derivative_of_the_householder_frame_is_algorithm_1():
     system, q = rolling_disk.system(), rolling_disk.typical_state()[0]
-    signs = frames.initial_signs(system, q)
-    frame = Frame(system, "householder", signs)
 
     def A(x):
-        return system.mu(x, jnp.zeros_like(q)).T
+        return system.mu(x, jnp.zeros_like(x)).T
 
-    derivative = np.asarray(jax.jacfwd(frame)(q))
+    @jax.jit
+    def all_of(q):
+        signs = frames.initial_signs(system, q)
+        frame = Frame(system, "householder", signs)
+        return signs, A(q), jax.jacfwd(A)(q), frame(q), jax.jacfwd(frame)(q)
+
+    signs, here, slopes, X, derivative = map(np.asarray, all_of(q))
     for i in range(system.n):
-        Q, dQ = differentiated_by_hand(np.asarray(A(q)), np.asarray(jax.jacfwd(A)(q))[..., i], signs)
-        assert_allclose(frame(q), Q[:, system.m :], atol=1e-15)
+        Q, dQ = differentiated_by_hand(here, slopes[..., i], signs)
+        assert_allclose(X, Q[:, system.m :], atol=1e-15)
         assert_allclose(derivative[..., i], dQ[:, system.m :], atol=1e-14)
 
 
 def test_central_differences_are_of_second_order_and_the_frame_itself_is_exact():
     system, q = chaplygin_sleigh.system(), chaplygin_sleigh.typical_state()[0]
-    exact = jax.jacfwd(Frame(system, "householder"))(q)
+
+    @jax.jit
+    def all_of(q, h):
+        exact = Frame(system, "householder")
+        by_differences = Frame(system, "householder", difference=h).around(q)
+        slopes = jax.jacfwd(by_differences)(q), jax.jacfwd(exact)(q)
+        return by_differences(q), exact(q), jnp.max(jnp.abs(slopes[0] - slopes[1]))
+
     errors = []
     for h in (0.1, 0.05, 0.025):
-        frame = Frame(system, "householder", difference=jnp.array(h))
-        assert_array_equal(frame.around(q)(q), Frame(system, "householder")(q))
-        errors.append(np.max(np.abs(jax.jacfwd(frame.around(q))(q) - exact)))
+        X, exact, error = map(np.asarray, all_of(q, h))
+        assert_array_equal(X, exact)
+        errors.append(error)
     assert_allclose(np.diff(np.log2(errors)), -2, atol=0.05)
 
 
@@ -92,10 +107,11 @@ def test_a_sign_is_kept_until_it_cancels():
     """mu = (-sin, cos, 0): r_0 = -sin(theta), so that s = -1 becomes bad when sin(theta) < -7/8."""
     system = chaplygin_sleigh.system()
 
+    @jax.jit
     def renewed(angle, s):
-        return float(frames.renewed_signs(system, jnp.array([0.0, 0.0, angle]), jnp.array([s]))[0])
+        return frames.renewed_signs(system, jnp.array([0.0, 0.0, angle]), jnp.array([s]))[0]
 
-    assert float(frames.initial_signs(system, jnp.array([0.0, 0.0, 1.0]))[0]) == -1
+    assert jax.jit(lambda q: frames.initial_signs(system, q))(np.array([0.0, 0.0, 1.0])) == -1
     assert renewed(1.0, -1.0) == -1
     assert renewed(-0.9, -1.0) == -1  # the other one would be better, but this one will do
     assert renewed(-np.arcsin(0.88), -1.0) == 1
@@ -103,5 +119,5 @@ def test_a_sign_is_kept_until_it_cancels():
 
 
 def test_who_asks_for_the_frame_of_a_system_that_has_none_gets_the_householder_one(particle):
-    q = jnp.array([0.2, 0.5, -0.1])
-    assert_array_equal(Frame(particle, "system")(q), Frame(particle, "householder")(q))
+    both = jax.jit(lambda q: [Frame(particle, name)(q) for name in ("system", "householder")])
+    assert_array_equal(*both(np.array([0.2, 0.5, -0.1])))

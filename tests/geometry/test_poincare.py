@@ -11,7 +11,6 @@ from noslip.geometry.hamiltonization import Hamiltonization, Reduction
 from noslip.geometry.poincare import PoincareSystem
 from noslip.testing.symmetric import symmetric_cases
 
-CASE = symmetric_cases()[1]
 START = np.array([0.5, 0.2])  # f = 1 here, not at the state that is looked at
 
 
@@ -40,9 +39,10 @@ def all_of(group, system, q, v, energy):
 
 
 def found(shift):
-    group, system = make_group(CASE.system), CASE.system
-    energy = np.array([float(system.energy(CASE.q0, CASE.v0)) + shift])
-    q, v = np.array([CASE.q0]), np.array([CASE.v0])
+    case = symmetric_cases()[1]
+    group, system = make_group(case.system), case.system
+    energy = np.array([float(system.energy(case.q0, case.v0)) + shift])
+    q, v = np.array([case.q0]), np.array([case.v0])
     out = evaluate_anyhow(all_of, group, system, q, v, energy)
     return jax.tree.map(lambda x: x[0], out)
 

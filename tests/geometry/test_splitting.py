@@ -63,53 +63,71 @@ CASES = OF_EVERY_KIND | {"coupled": coupled, "forced": pushed}
 
 @pytest.fixture(scope="module", params=CASES)
 def case(request):
-    system, q, v = CASES[request.param]()
+    system, *state = CASES[request.param]()
+    q, v = map(np.asarray, state)
     return system, q, v, splitting(system, q, v)
 
 
 def test_the_fibre_velocities_are_solved_for(case):
     system, q, v, split = case
     base = v[split.base_index]
-    assert_allclose(split.C(q, base), v[split.fibre_index], rtol=0, atol=1e-13)
+    C, velocity = jax.jit(split.C), jax.jit(split.velocity)
+    assert_allclose(C(q, base), v[split.fibre_index], rtol=0, atol=1e-13)
     other = base * 1.07 + 0.03
-    assert_allclose(system.phi(q, split.velocity(q, other)), 0, rtol=0, atol=1e-13)
-    assert_allclose(split.velocity(q, other)[split.base_index], other, rtol=0, atol=0)
+    found = np.asarray(velocity(q, other))
+    assert_allclose(system.phi(q, found), 0, rtol=0, atol=1e-13)
+    assert_allclose(found[split.base_index], other, rtol=0, atol=0)
 
 
 def test_derivatives_of_c_are_those_of_the_implicit_function_theorem(case):
     _, q, v, split = case
     base = v[split.base_index]
-    assert_allclose(jax.jacfwd(split.C, 1)(q, base), split.slope(q, v), rtol=0, atol=1e-12)
-    assert_allclose(jax.jacrev(split.C, 0)(q, base), split.position_derivative(q, v), rtol=0, atol=1e-12)
-    dq, dw = 1e-6 * jnp.cos(jnp.arange(1.0, q.size + 1)), 1e-6 * jnp.sin(jnp.arange(1.0, base.size + 1))
-    difference = (split.C(q + dq, base + dw) - split.C(q - dq, base - dw)) / 2
-    assert_allclose(
-        split.position_derivative(q, v) @ dq + split.slope(q, v) @ dw, difference, rtol=1e-7, atol=1e-14
-    )
+
+    @jax.jit
+    def all_of(q, base, v):
+        by_ad = jax.jacfwd(split.C, 1)(q, base), jax.jacrev(split.C, 0)(q, base)
+        return *by_ad, split.slope(q, v), split.position_derivative(q, v)
+
+    by_base, by_q, slope, position = map(np.asarray, all_of(q, base, v))
+    assert_allclose(by_base, slope, rtol=0, atol=1e-12)
+    assert_allclose(by_q, position, rtol=0, atol=1e-12)
+    dq, dw = 1e-6 * np.cos(np.arange(1.0, q.size + 1)), 1e-6 * np.sin(np.arange(1.0, base.size + 1))
+    there, back = (np.asarray(jax.jit(split.C)(q + s * dq, base + s * dw)) for s in (1, -1))
+    assert_allclose(position @ dq + slope @ dw, (there - back) / 2, rtol=1e-7, atol=1e-14)
 
 
 def test_second_derivatives_of_c_are_right_too(case):
     _, q, v, split = case
     base, step = v[split.base_index], 1e-5
-    direction = step * jnp.cos(jnp.arange(1.0, base.size + 1))
-    hessian = jax.jacfwd(jax.jacrev(split.C, 1), 1)(q, base) @ direction
-    slopes = [jax.jacfwd(split.C, 1)(q, base + s * direction) for s in (1, -1)]
-    assert_allclose(hessian, (slopes[0] - slopes[1]) / 2, rtol=0, atol=1e-11)
+    direction = step * np.cos(np.arange(1.0, base.size + 1))
+
+    @jax.jit
+    def both(q, base):
+        there, back = (jax.jacfwd(split.C, 1)(q, base + s * direction) for s in (1, -1))
+        return jax.jacfwd(jax.jacrev(split.C, 1), 1)(q, base) @ direction, (there - back) / 2
+
+    assert_allclose(*both(q, base), rtol=0, atol=1e-11)
+
+
+def signed(function):
+    """Its values for both signs."""
+    return jax.jit(lambda *at: (function(*at, sign=1.0), function(*at, sign=-1.0)))
 
 
 def test_virtual_displacements_are_the_kernel_of_the_constraint_forces(case):
     system, q, v, split = case
-    X = split.displacements(q, v)
+    mu, (X, other) = np.asarray(system.mu(q, v)), map(np.asarray, signed(split.displacements)(q, v))
     assert X.shape == (system.n, system.n - system.m)
-    assert_allclose(system.mu(q, v) @ X, 0, rtol=0, atol=1e-13)
-    assert np.max(np.abs(system.mu(q, v) @ split.displacements(q, v, -1.0))) > 1e-2
+    assert_allclose(mu @ X, 0, rtol=0, atol=1e-13)
+    assert np.max(np.abs(mu @ other)) > 1e-2
 
 
 def test_pp_2_2_with_plus_is_the_motion_and_with_minus_is_not(case):
     system, q, v, split = case
-    motion = system.acceleration(q, v, 0.7)
-    assert_allclose(split.acceleration(q, v, 0.7), motion, rtol=1e-11, atol=1e-11)
-    assert np.max(np.abs(split.acceleration(q, v, 0.7, sign=-1.0) - motion)) > 1e-3
+    motion = np.asarray(system.acceleration(q, v, 0.7))
+    right, printed = map(np.asarray, signed(split.acceleration)(q, v, 0.7))
+    assert_allclose(right, motion, rtol=1e-11, atol=1e-11)
+    assert np.max(np.abs(printed - motion)) > 1e-3
 
 
 def test_the_equations_do_not_depend_on_the_fibre(case):
@@ -119,18 +137,15 @@ def test_the_equations_do_not_depend_on_the_fibre(case):
     quality = [np.linalg.svd(mu[:, at], compute_uv=False)[-1] for at in choices]
     best = [tuple(system.coordinates[i] for i in choices[k]) for k in np.argsort(quality)[:-4:-1]]
     other = next(names for names in best if set(names) != set(split.fibre))
-    acceleration = splitting(system, q, v, fibre=other).acceleration(q, v, 0.2)
+    acceleration = jax.jit(splitting(system, q, v, fibre=other).acceleration)(q, v, 0.2)
     assert_allclose(acceleration, system.acceleration(q, v, 0.2), rtol=0, atol=1e-10)
 
 
 def test_the_constrained_lagrangian_is_l_on_the_constraint(case):
     system, q, v, split = case
-    assert_allclose(
-        split.constrained_lagrangian(q, v[split.base_index]),
-        system.lagrangian(q, v, system.parameters),
-        rtol=0,
-        atol=1e-12,
-    )
+    found = jax.jit(split.constrained_lagrangian)(q, v[split.base_index])
+    wanted = jax.jit(lambda q, v: system.lagrangian(q, v, system.parameters))(q, v)
+    assert_allclose(found, wanted, rtol=0, atol=1e-12)
 
 
 def test_the_velocity_nearby_chooses_the_branch():
@@ -140,12 +155,18 @@ def test_the_velocity_nearby_chooses_the_branch():
         coordinates=("x", "y", "z"),
         fibre=("z",),
     )
-    q, base = jnp.array([0.4, 0.7, -0.2]), jnp.array([0.5, -0.3])
+    q, base = np.array([0.4, 0.7, -0.2]), np.array([0.5, -0.3])
     up = splitting(system, q, [0.5, -0.3, 0.6])
     down = splitting(system, q, [0.5, -0.3, -0.6])
-    assert up.C(q, base)[0] > 0
-    assert_allclose(down.C(q, base), -up.C(q, base), rtol=1e-14)
-    assert_allclose(up.C(q, base, near=[0.5, -0.3, -0.6]), down.C(q, base), rtol=1e-14)
+
+    @jax.jit
+    def branches(q, base):
+        return up.C(q, base), down.C(q, base), up.C(q, base, near=[0.5, -0.3, -0.6])
+
+    above, below, chosen = map(np.asarray, branches(q, base))
+    assert above[0] > 0
+    assert_allclose(below, -above, rtol=1e-14)
+    assert_allclose(chosen, below, rtol=1e-14)
 
 
 def test_a_fibre_that_cannot_be_solved_for_is_refused():
@@ -183,11 +204,17 @@ GIVEN = {"coordinates": ("x", "z", "y"), "fibre": ("z",), "parameters": {"k": 0.
 def test_a_system_made_from_l_and_c(kind):
     system = system_from_splitting(lagrangian, MAPS[kind], kind=kind, **GIVEN)
     assert (system.kind, system.m, system.fibre) == (kind, 1, ("z",))
-    q, base = jnp.array([0.3, -0.4, 0.6]), jnp.array([0.7, -0.5])
+    q, base = np.array([0.3, -0.4, 0.6]), np.array([0.7, -0.5])
     split = splitting(system, q)
-    v = split.velocity(q, base)
-    assert_allclose(split.C(q, base), MAPS[kind](q, base, system.parameters), rtol=0, atol=1e-15)
-    assert_allclose(split.acceleration(q, v), system.acceleration(q, v), rtol=0, atol=1e-12)
+
+    @jax.jit
+    def all_of(q, base):
+        v = split.velocity(q, base)
+        return v, split.C(q, base), MAPS[kind](q, base, system.parameters), split.acceleration(q, v)
+
+    v, C, given, acceleration = map(np.asarray, all_of(q, base))
+    assert_allclose(C, given, rtol=0, atol=1e-15)
+    assert_allclose(acceleration, system.acceleration(q, v), rtol=0, atol=1e-12)
     general = system_from_splitting(lagrangian, MAPS[kind], **GIVEN)
     assert general.kind == "nonlinear"
     assert_allclose(general.acceleration(q, v), system.acceleration(q, v), rtol=0, atol=1e-12)

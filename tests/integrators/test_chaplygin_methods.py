@@ -42,10 +42,17 @@ def largest(x):
 
 def f_of(case, x):
     """f at x, 1 at the start."""
-    q = case.q0.at[0].set(x)
-    return float(case.system.multiplier(q, case.system.parameters)) / float(
-        case.system.multiplier(case.q0, case.system.parameters)
-    )
+    first = np.concatenate([case.q0, case.v0, [0.0]])
+    there = np.concatenate([[x], first[1:]])
+    return float(f_and_rate(case.system, there)[0]) / float(f_and_rate(case.system, first)[0])
+
+
+@jax.jit
+def f_and_rate(system, y):
+    """f at y = (q, v, t), and dy/dt."""
+    q, v = y[:-1].reshape(2, -1)
+    f = system.multiplier(q, system.parameters)
+    return f, jnp.concatenate([v, system.acceleration(q, v, 0.0), jnp.ones(1)])
 
 
 def tau_motion(case, h, steps, parts=2):
@@ -53,17 +60,15 @@ def tau_motion(case, h, steps, parts=2):
     motion, with t as one more unknown."""
     tau = h / parts * np.arange(parts * steps + 1)
     n = case.system.n
-    acceleration = jax.jit(case.system.acceleration)
-    f = jax.jit(lambda q: case.system.multiplier(q, case.system.parameters))
-    one = float(f(case.q0))
+    first = np.concatenate([case.q0, case.v0, [0.0]])
+    one = float(f_and_rate(case.system, first)[0])
 
     def slope(_, y):  # by tau: dt = dtau / f
-        F = one / float(f(y[:n]))
-        return F * np.concatenate([y[n : 2 * n], acceleration(y[:n], y[n : 2 * n], 0.0), [1.0]])
+        f, rate = f_and_rate(case.system, y)
+        return one / float(f) * np.asarray(rate)
 
-    first = np.concatenate([case.q0, case.v0, [0.0]])
     y = solve_ivp(slope, (0, tau[-1]), first, "DOP853", t_eval=tau, rtol=1e-12, atol=1e-13).y.T
-    F = one / np.array([float(f(q)) for q in y[:, :n]])
+    F = one / np.array([float(f_and_rate(case.system, row)[0]) for row in y])
     return np.column_stack([y[:, 0], y[:, n] * F, y[:, -1]]), F
 
 
@@ -327,21 +332,18 @@ def test_composition_raises_the_order_and_stays_symplectic():
 
 # ---- time and gradients -------------------------------------------------------------------------------
 def test_t_end_means_until_t_is_reached():
-    run = simulate(fbo_particle.system(), HamiltonizedDEL(), *START, step_size=0.05, t_end=10.0, save_every=7)
+    system, method = fbo_particle.system(), HamiltonizedDEL(**FBO)
+    run = simulate(system, method, *START, step_size=0.05, t_end=10.0, save_every=7)
     assert run.t[-2] < 10 <= run.t[-1]
-    again = simulate(fbo_particle.system(), HamiltonizedDEL(), *START, step_size=0.05, steps=run.info.steps)
+    again = simulate(system, method, *START, step_size=0.05, steps=run.info.steps)
     assert again.t[-2] < 10 <= again.t[-1]
     assert_allclose(again.tau, 0.05 * np.arange(run.info.steps + 1), rtol=1e-15)
     with pytest.raises(ValueError, match="`t_end` must be a time after t0"):
-        simulate(fbo_particle.system(), HamiltonizedDEL(), *START, step_size=0.05, t_end=-1.0)
+        simulate(system, method, *START, step_size=0.05, t_end=-1.0)
     with pytest.raises(ValueError, match="`steps` must be given instead of `t_end` where every member"):
-        noslip.ensemble(fbo_particle.system(), HamiltonizedDEL(), *START, step_size=0.05, t_end=1.0)
+        noslip.ensemble(system, method, *START, step_size=0.05, t_end=1.0)
     with pytest.raises(ValueError, match="`steps` must be given instead of `t_end`"):
-        jax.jit(
-            lambda q: (
-                simulate(fbo_particle.system(), HamiltonizedDEL(), q, START[1], step_size=0.1, t_end=1.0).q
-            )
-        )(np.zeros(3))
+        jax.jit(lambda q: simulate(system, method, q, START[1], step_size=0.1, t_end=1.0).q)(np.zeros(3))
 
 
 @pytest.mark.slow
@@ -381,6 +383,7 @@ def test_bad_options_and_systems():
     sleigh = systems.find("chaplygin_sleigh")
     with pytest.raises(ValueError, match="the system is not Hamiltonizable: the integrability defect"):
         simulate(sleigh.system(), HamiltonizedDEL(), *sleigh.typical_state(), step_size=0.1, steps=1)
-    run = simulate(fbo_particle.system(), HamiltonizedDEL(), *START, step_size=0.1, steps=4, save_every=2)
+    method = HamiltonizedDEL(**FBO)
+    run = simulate(fbo_particle.system(), method, *START, step_size=0.1, steps=4, save_every=2)
     with pytest.raises(ValueError, match="must hold every step, but save_every = 2 was used"):
-        time_errors(fbo_particle.system(), HamiltonizedDEL(), run)
+        time_errors(fbo_particle.system(), method, run)

@@ -32,7 +32,8 @@ EACH_SYSTEM += [(v, "appell_hamel_spring") for v in LagrangeDAlembertChaplygin.v
 THE_REST = [(v, name) for v in VARIANTS for name in NAMES if (v, name) not in TELLING + EACH_SYSTEM]
 QUICK = "bent_blade"  # of those without a frame
 FRAMELESS = [(v, name) for v in VARIANTS for name in frameless.telling(v)]
-ON_D = [(v, name) for v in THREE[:2] for name in NAMES if systems.find(name).system().kind == "linear"]
+LINEAR = [name for name in NAMES if systems.find(name).system().kind == "linear"]
+ON_D = [(v, name) for name in LINEAR for v in THREE[:2]]  # what is known of a system serves both
 
 
 def named(pairs):

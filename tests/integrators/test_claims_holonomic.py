@@ -79,6 +79,7 @@ PAIRS = [
 
 
 @pytest.mark.slow
+@pytest.mark.matrix
 @pytest.mark.parametrize(("method", "make"), PAIRS)
 def test_order_and_promises_hold_on_every_holonomic_system(method, make, request):
     made = case(make)
@@ -172,13 +173,12 @@ def test_a_rolling_ellipsoid_has_its_energy_and_contact_and_goes_back():
 
 
 BALANCED = [DiscreteGradient(), SemiImplicitDLA(), VelocityNonholonomic(), GeometricNonholonomic()]
+BALANCED_TOO = [GeneratingFunction(projected=True), LobattoSpark(3), EnergyCollocation(2)]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "method",
-    [*BALANCED, GeneratingFunction(projected=True), LobattoSpark(3), EnergyCollocation(2)],
-    ids=str,
+    "method", BALANCED + [pytest.param(m, marks=pytest.mark.all_pairs) for m in BALANCED_TOO], ids=str
 )
 def test_the_energy_of_a_pushed_ellipsoid_changes_by_the_work_of_the_force(method):
     system, q0, v0 = holonomic.ellipsoid()

@@ -51,21 +51,20 @@ OTHERS = [
 CASES = METHODS + [pytest.param(method, marks=pytest.mark.slow) for method in OTHERS]
 
 
-def clock():
-    """A free x, a clock that runs as the time, and a z that stays. The forces on x cancel if the clock is
-    read when the method says it is; the reaction on z undoes a force that is linear in time."""
-    return System(
-        lambda q, v, p: 0.5 * jnp.dot(v, v),
-        one_forms=lambda q, p: jnp.array([[0.0, 0.0, 1.0]]),
-        frame=lambda q, p: jnp.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]),
-        force=lambda q, v, t, p: jnp.array([jnp.cos(3 * t) - jnp.cos(3 * q[1]), 0.0, 0.7 + 1.3 * q[1]]),
-        coordinates=("x", "clock", "z"),
-    )
+# A free x, a clock that runs as the time, and a z that stays. The forces on x cancel if the clock is read
+# when the method says it is; the reaction on z undoes a force that is linear in time.
+CLOCK = System(
+    lambda q, v, p: 0.5 * jnp.dot(v, v),
+    one_forms=lambda q, p: jnp.array([[0.0, 0.0, 1.0]]),
+    frame=lambda q, p: jnp.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]),
+    force=lambda q, v, t, p: jnp.array([jnp.cos(3 * t) - jnp.cos(3 * q[1]), 0.0, 0.7 + 1.3 * q[1]]),
+    coordinates=("x", "clock", "z"),
+)
 
 
 @pytest.mark.parametrize("method", CASES, ids=str)
 def test_forces_and_multipliers_have_the_dates_that_the_method_gives(method):
-    run = simulate(clock(), method, [0.0, 0.0, 0.4], [0.0, 1.0, 0.0], step_size=H, steps=4)
+    run = simulate(CLOCK, method, [0.0, 0.0, 0.4], [0.0, 1.0, 0.0], step_size=H, steps=4)
     assert_allclose(run.q[:, 1], run.t, rtol=0, atol=1e-14)
     assert np.max(np.abs(run.q[:, 0])) < 1e-14
     assert np.max(np.abs(run.v[:, 0])) < 1e-14
@@ -73,5 +72,5 @@ def test_forces_and_multipliers_have_the_dates_that_the_method_gives(method):
 
 
 def test_no_method_that_takes_forces_is_left_out():
-    names = {name for name, cls in integrators.discover().items() if cls().applies_to(clock()) is None}
+    names = {name for name, cls in integrators.discover().items() if cls().applies_to(CLOCK) is None}
     assert names == {type(method).__name__ for method in METHODS + OTHERS}

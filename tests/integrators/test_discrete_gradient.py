@@ -19,6 +19,8 @@ from noslip.integrators.energy_collocation import EnergyCollocation
 from noslip.integrators.full_space_discrete_gradient import FullSpaceDiscreteGradient
 from noslip.integrators.projected import Projected
 from noslip.integrators.solve import LIMIT
+from noslip.run.choose import trajectory_runner
+from noslip.run.pairing import pairing_of
 from noslip.systems import (
     appell_hamel,
     chaplygin_sleigh,
@@ -72,6 +74,7 @@ LINEAR = [name for name in SMALL if systems.find(name).system().kind == "linear"
 
 
 @pytest.mark.thorough
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", LINEAR)
 @pytest.mark.parametrize("method", [DiscreteGradient(), EnergyCollocation(2), GONZALEZ_R])
 def test_energy_and_constraint_on_every_linear_system(method, name):
@@ -127,11 +130,10 @@ def test_energy_constraint_and_order_stay_where_the_signs_of_the_householder_fra
     runs = [
         simulate(system, GONZALEZ_R, q, v, step_size=0.05 / n, t_end=20.0, save_every=n) for n in (1, 2, 4)
     ]
-    signs = jax.vmap(lambda x: frames.initial_signs(system, x)[0])(jnp.asarray(runs[0].q[::10]))
+    signs = jax.jit(jax.vmap(lambda x: frames.initial_signs(system, x)[0]))(runs[0].q[::10])
     assert np.sum(np.diff(signs) != 0) == 6
-    one, other = (
-        np.asarray(Frame(system, "householder", jnp.array([s]))(runs[0].q[10])) for s in (1.0, -1.0)
-    )
+    frame = jax.jit(lambda s, q: Frame(system, "householder", s)(q))
+    one, other = (np.asarray(frame(np.array([s]), runs[0].q[10])) for s in (1.0, -1.0))
     assert largest(np.abs(one) - np.abs(other)) > 0.01
     for run in runs:
         assert largest(energy_error(run)) < 1e-14
@@ -257,7 +259,7 @@ def test_with_damping_the_anchor_follows_the_work():
     y = mean[:, 0] / (1 + s**2)
     v_mid = np.stack([-s * y, y, mean[:, 1]], axis=1)
     t = (run.t[1:] + run.t[:-1]) / 2
-    force = np.array([damped(None, *pair, {"c": 0.1}) for pair in zip(v_mid, t, strict=True)])
+    force = np.asarray(jax.jit(jax.vmap(lambda v, t: damped(None, v, t, {"c": 0.1})))(v_mid, t))
     work = np.cumsum(np.sum(force * np.diff(run.q, axis=0), axis=1))
     assert abs(work[-1]) > 0.5
     assert largest(run.energy[1:] - run.energy[0] - work) < 1e-13
@@ -270,13 +272,14 @@ def test_with_damping_the_anchor_follows_the_work():
 def test_the_energy_is_where_the_anchor_is_while_a_force_does_work(method):
     """Of a damped and driven system, on which the anchor moves by a good part of the energy."""
     system, (q, v), h = friction(gearbox, epsilon=0.2), gearbox.typical_state(), 0.1
-    advance = jax.jit(lambda state: method.advance(system, state, h)[0])
-    state = jax.jit(lambda q, v: method.init(system, q, v, jnp.array(0.0), h))(q, v)
-    first = float(state.energy.value)
-    for _ in range(100):
-        state = advance(state)
-        assert abs(system.energy(state.q.value, state.v) - state.energy.value) < 4e-15 * abs(first)
-    assert abs(state.energy.value - first) > 0.1 * abs(first)
+    runner = trajectory_runner(pairing_of(system, method), np.asarray(q), np.asarray(v), 0.0, h)
+    first = float(runner.snapshot().state.energy.value)
+    for step in range(1, 101):
+        runner.to(step, step, step)
+        state = runner.snapshot().state
+        anchor = float(state.energy.value)
+        assert abs(float(system.energy(state.q.value, state.v)) - anchor) < 4e-15 * abs(first)
+    assert abs(anchor - first) > 0.1 * abs(first)
 
 
 @pytest.mark.slow

@@ -3,8 +3,10 @@
 import ast
 import inspect
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from numpy.testing import assert_array_equal
 import noslip
 from noslip import integrators, simulate
 from noslip.analysis.phase_space import PhaseSpace, WithReaction, phase_space
+from noslip.engine.backends.numpy_rows import evaluate_anyhow
 from noslip.integrators import base
 from noslip.integrators.base import Integrator, Observation, pytree
 from noslip.integrators.composition import Composition
@@ -81,14 +84,19 @@ def test_the_models_can_be_read_alone(cls):
     assert f"`src/noslip/integrators/{cls.__module__.rpartition('.')[2]}.py`" in text
 
 
+def seen_in_mid_run(variant, system, q, v):
+    return variant.observe(variant.in_mid_run(system, q, v, jnp.zeros(()), jnp.array(0.1)))[:3]
+
+
 @pytest.mark.parametrize("variant", VARIANTS, ids=str)
 def test_a_state_in_mid_run_shows_what_it_was_made_from(variant):
-    system, (q, v) = sinusoidal_particle.system(), sinusoidal_particle.typical_state()
+    system, start = sinusoidal_particle.system(), sinusoidal_particle.typical_state()
     if reason := variant.applies_to(system):
         pytest.skip(reason)
-    seen = variant.observe(variant.in_mid_run(system, q, v, jnp.zeros(()), jnp.array(0.1)))
-    assert np.max(np.abs(seen.q - q)) + np.max(np.abs(seen.v - v)) < 1e-14
-    assert np.abs(seen.t) < 1e-15
+    q, v = (np.asarray(x)[None] for x in start)
+    seen_t, seen_q, seen_v = evaluate_anyhow(seen_in_mid_run, variant, system, q, v)
+    assert np.max(np.abs(seen_q - q)) + np.max(np.abs(seen_v - v)) < 1e-14
+    assert np.abs(seen_t) < 1e-15
 
 
 # ---- compositions ---------------------------------------------------------------------------------
@@ -121,8 +129,8 @@ def test_a_field_called_past_is_the_methods_own_affair():
 def test_a_composition_keeps_a_history_for_each_of_its_steps(method):
     system, (q, v) = knife_edge.system(), knife_edge.typical_state()
     composed = Composition(method)
-    state = composed.init(system, q, v, jnp.zeros(()), jnp.array(0.1))
-    alone = method.history(method.init(system, q, v, jnp.zeros(()), jnp.array(0.1)))
+    state, other = (jax.eval_shape(partial(x.init, system), q, v, 0.0, 0.1) for x in (composed, method))
+    alone = method.history(other)
     assert composed.history(state).shape == (len(composed.gammas), *alone.shape)
     assert method.history(method.with_history(state, alone)) is alone
 
@@ -133,7 +141,7 @@ def test_a_state_without_memory_begins_anew_for_a_step_of_another_length():
     state = SemiImplicitDLA().init(system, q, v, zero, h)
     assert SemiImplicitDLA().for_step(system, state, h) is not state
     for method in (DiscreteGradient(), ReducedDLA()):
-        state = method.init(system, q, v, zero, h)
+        state = jax.eval_shape(partial(method.init, system), q, v, zero, h)
         assert method.for_step(system, state, h) is state
 
 
@@ -151,11 +159,12 @@ def test_what_is_built_on_a_method_answers_for_it():
 def test_the_chart_reads_and_moves_the_canonical_point():
     system, (q, v) = sinusoidal_particle.system(), sinusoidal_particle.typical_state()
     method = HamiltonizedDEL()
-    state = method.init(system, q, v, jnp.zeros(()), jnp.array(0.1))
-    r, P = method.canonical.point(system, state)
+    state = jax.jit(partial(method.init, system))(q, v, 0.0, 0.1)
+    r, P = map(np.asarray, method.canonical.point(system, state))
     moved = method.canonical.moved(system, state, r + 0.1, 2 * P)
     assert_array_equal(method.canonical.point(system, moved), (r + 0.1, 2 * P))
-    there = q.at[method.reduced(system).base_index].add(0.1)
+    there = np.array(q)
+    there[method.reduced(system).base_index] += 0.1
     assert_array_equal(moved.q.value, there)
 
 

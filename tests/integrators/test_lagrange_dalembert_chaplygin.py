@@ -59,20 +59,21 @@ def test_two_point_form(case):
         return H * system.lagrangian(z0, (z1 - z0) / H, system.parameters)
 
     @jax.jit
+    @jax.vmap
     def balance(before, x, after, lam):
         pair = (before, x) if slope == "previous" else (x, after)
         mu = system.mu(pair[0], (pair[1] - pair[0]) / H)
         return jax.grad(Ld, 0)(x, after) + jax.grad(Ld, 1)(before, x) + H * mu.T @ lam
 
-    for i in range(1, STEPS):
-        assert_allclose(balance(*run.q[i - 1 : i + 2], run.multipliers[i]), 0, rtol=0, atol=1e-12)
+    rows = balance(run.q[:-2], run.q[1:-1], run.q[2:], run.multipliers[1:-1])
+    assert_allclose(rows, 0, rtol=0, atol=1e-12)
 
 
 def test_the_equations_in_base_and_fibre_hold_for_every_fibre(case):
     """PP (3.2) with the fibre of the system or by pivoting, and with another that can be solved for."""
     system, q, v, slope, run = case
     x = run.q[:6]  # later some fibres are no longer determined
-    mu = np.asarray(jax.vmap(system.mu)(x, run.v[:6]))
+    mu = np.asarray(jax.jit(jax.vmap(system.mu))(x, run.v[:6]))
     choices = [list(at) for at in itertools.combinations(range(system.n), system.m)]
     worst = [np.min(np.linalg.svd(mu[:, :, at], compute_uv=False)) for at in choices]
     fibres = [tuple(system.coordinates[i] for i in choices[k]) for k in np.argsort(worst)[:-3:-1]]
@@ -81,9 +82,14 @@ def test_the_equations_in_base_and_fibre_hold_for_every_fibre(case):
         split = splitting(system, q, v, fibre=names)
         discrete = discretize(split, H)
         z = x[:-2], x[1:-1], x[2:]
-        equations = jax.jit(jax.vmap(lambda *z, d=discrete: d.equations(*z, slope)))
-        assert_allclose(equations(*z), 0, rtol=0, atol=2e-12)
-        after = jax.jit(jax.vmap(discrete.point))(z[1], z[2][:, split.base_index])
+
+        @jax.jit
+        @jax.vmap
+        def found(before, x, after, d=discrete):
+            return d.equations(before, x, after, slope), d.point(x, after[d.base_index])
+
+        equations, after = found(*z)
+        assert_allclose(equations, 0, rtol=0, atol=2e-12)
         assert_allclose(after, z[2], rtol=0, atol=1e-12)
 
 
@@ -92,7 +98,8 @@ def test_the_equations_in_base_and_fibre_hold_for_every_fibre(case):
 def test_the_sequence_solved_in_base_coordinates_is_the_same(name, slope):
     system, q, v = CASES[name]()
     run = simulate(system, LagrangeDAlembertChaplygin(slope), q, v, step_size=H, steps=STEPS)
-    sequence = discretize(splitting(system, q, v), H).sequence(q, q + H * v, STEPS, pair=slope)
+    discrete = discretize(splitting(system, q, v), H)
+    sequence = jax.jit(lambda q, v: discrete.sequence(q, q + H * v, STEPS, pair=slope))(q, v)
     assert_allclose(sequence, run.q, rtol=0, atol=1e-12)
 
 

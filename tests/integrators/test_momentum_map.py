@@ -1,5 +1,7 @@
 """The discrete momentum map FBO (12): kept by the variational methods, on three systems where it can fail."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,9 +18,13 @@ from noslip.systems import fbo_particle, knife_edge
 from noslip.testing import integrators as claims
 from noslip.testing.symmetric import symmetric_cases
 
-CASES = {case.name: case for case in symmetric_cases()}
 VARIANTS = [v for cls in integrators.discover().values() for v in cls.variants()]
 QUICK = [HamiltonizedDEL(), PoincareHamiltonizedDEL(epsilon=0.2), ReducedDLA()]
+
+
+@functools.cache
+def cases():
+    return {case.name: case for case in symmetric_cases()}
 
 
 def measured(method, case, steps=200):
@@ -32,7 +38,7 @@ def measured(method, case, steps=200):
 )
 def test_the_variational_methods_keep_it_and_rdla_does_not(name, method):
     """Half of what "variational" means, FBO table 2; the other half is `symplectic_reduced`."""
-    _, found = measured(method, CASES[name])
+    _, found = measured(method, cases()[name])
     assert found.values.shape == (200, 1)
     size = np.max(np.abs(found.defect))
     assert size < 1e-13 if "momentum_map" in method.preserves else size > 1e-6
@@ -44,7 +50,7 @@ def test_only_the_methods_that_say_so_keep_it(variant):
     """On all three; a method of another kind may keep it on one of them, not on all."""
     h = claims.STEP if variant.order <= 2 else 4 * claims.STEP  # errors of high order are small
     sizes = []
-    for case in CASES.values():
+    for case in cases().values():
         if variant.applies_to(case.system) is None:
             run = simulate(case.system, variant, case.q0, case.v0, step_size=h, steps=200, throw=False)
             sizes.append(claims.defect("momentum_map", variant, case, run))
@@ -58,7 +64,7 @@ def test_only_the_methods_that_say_so_keep_it(variant):
 @pytest.mark.slow
 def test_it_is_12_and_the_integral_of_the_motion():
     """D2 L_d . xi from the discrete Lagrangian (32) itself, and f (1 + x^2) ydot, FBO section 5.1."""
-    case, method, h = CASES["two_rails"], HamiltonizedDEL(epsilon=0.2), claims.STEP
+    case, method, h = cases()["two_rails"], HamiltonizedDEL(epsilon=0.2), claims.STEP
     run, found = measured(method, case, steps=6)  # f by one path from the start
     made = hamiltonize(case.system)
 
@@ -84,7 +90,7 @@ def test_it_is_12_and_the_integral_of_the_motion():
 
 
 def test_a_symmetry_about_a_point_is_found_with_its_centre():
-    _, found = measured(HamiltonizedDEL(), CASES["turning"], steps=50)
+    _, found = measured(HamiltonizedDEL(), cases()["turning"], steps=50)
     S = found.linear[0]
     assert_allclose(S, S[1, 0] * np.array([[0, -1], [1, 0]]), atol=1e-10)
     assert_allclose(found.constant[0], S @ found.centre, atol=1e-10)  # about (0, 0)

@@ -9,7 +9,7 @@ import dataclasses
 import mpmath
 import numpy as np
 import pytest
-from multiprecision import Collocation, Gear, doubles, fixed_point, gauss, mp
+from multiprecision import Collocation, Gear, doubles, fixed_point, gauss, mp, product
 from test_near_rest import DIRECTION, GEAR
 
 from noslip import simulate
@@ -29,7 +29,7 @@ class FreeGear(Gear):
 
     def scaled(self, z):
         """(z with the rho1 of the paper's frame, a, da/dq3)."""
-        s, c = mpmath.sin(z[2]), mpmath.cos(z[2])
+        c, s = mpmath.cos_sin(z[2])
         a = (1 + s * self.s) / (1 + s**2)
         slope = c * (self.s * (1 + s**2) - 2 * s * (1 + s * self.s)) / (1 + s**2) ** 2
         return np.concatenate([z[:3], [z[3] / a, z[4]]]), a, slope
@@ -45,9 +45,9 @@ class FreeGear(Gear):
     def apply(self, z, g):
         """Pi is that of the paper's frame in other coordinates: J Pi J^T, rho1' = a rho1."""
         there, a, slope = self.scaled(z)
-        J = mp(np.eye(5))
-        J[3, 3], J[3, 2] = a, slope * there[3]
-        return J @ super().apply(there, J.T @ g)
+        turn = slope * there[3]  # J is the identity, but for a and this beside it
+        y = super().apply(there, np.concatenate([g[:2], [g[2] + turn * g[3], a * g[3], g[4]]]))
+        return np.concatenate([y[:3], [a * y[3] + turn * y[2], y[4]]])
 
     def dual(self, d, h):
         return np.concatenate([d[:3] / h**2, [d[3] / (1 + self.s**2), d[4]]])
@@ -55,22 +55,22 @@ class FreeGear(Gear):
 
 def corrected(gear, z, d, g, h):
     dual = gear.dual(d, h)
-    return g + (gear.energy(z + d) - gear.energy(z) - g @ d) / (d @ dual) * dual
+    return g + dual * ((gear.energy(z + d) - gear.energy(z) - g @ d) / (d @ dual))
 
 
 def discrete_gradient(method, gear, z, d, h):
     if method.gradient == "gonzalez":
         return corrected(gear, z, d, gear.gradient(z + d / 2), h)
     c, b = gauss(method.nodes)
-    return corrected(gear, z, d, sum(w * gear.gradient(z + x * d) for x, w in zip(c, b, strict=True)), h)
+    return corrected(gear, z, d, sum(gear.gradient(z + d * x) * w for x, w in zip(c, b, strict=True)), h)
 
 
 def collocation(rule, gear, z, x, h):
-    G = rule.weights @ np.array([gear.gradient(u) for u in z + rule.between @ x])
+    G = product(rule.weights, np.array([gear.gradient(u) for u in z + product(rule.between, x)]))
     defect = gear.energy(z + rule.b @ x) - gear.energy(z) - rule.b @ np.sum(x * G, axis=1)
     dual = np.array([gear.dual(d, h) for d in x])
-    G = G + defect / (rule.b @ np.sum(x * dual, axis=1)) * dual
-    return h * np.array([gear.apply(u, g) for u, g in zip(z + rule.A @ x, G, strict=True)])
+    G = G + dual * (defect / (rule.b @ np.sum(x * dual, axis=1)))
+    return np.array([gear.apply(u, g) for u, g in zip(z + product(rule.A, x), G, strict=True)]) * h
 
 
 def step(sign, method, q, y, h):
@@ -87,10 +87,10 @@ def step(sign, method, q, y, h):
     def F(x):
         if rule is None:
             gear, z = around(x)
-            return h * gear.apply(z + x / 2, discrete_gradient(method, gear, z, x, h))
+            return gear.apply(z + x / 2, discrete_gradient(method, gear, z, x, h)) * h
         return collocation(rule, *around(rule.b @ x), x, h)
 
-    first = np.concatenate([h * np.array([-s * y[0], y[0], y[1]]), h * -q[1:3]])
+    first = np.concatenate([np.array([-s * y[0], y[0], y[1]]), -q[1:3]]) * h
     x = fixed_point(F, first if rule is None else np.array([first] * stages))
     d = x if rule is None else rule.b @ x
     gear, z = around(d)

@@ -88,15 +88,15 @@ OF_METHODS = [
     _of(
         INTEGRATORS,
         "energy_collocation",
-        "point.force(state.t.value + c * h)",
-        "point.force(state.t.value + h / 2)",
+        "applied(bracket.at(u), G, state.t.value + c * h, rows)",
+        "applied(bracket.at(u), G, state.t.value + h / 2, rows)",
         DATES,
     ),
     _of(
         INTEGRATORS,
         "full_space_discrete_gradient",
-        "_with_multipliers(super().update(system, state, x, h), lam, state.t.value + h / 2)",
-        "_with_multipliers(super().update(system, state, x, h), lam, state.t.value)",
+        "with_multipliers(super().update(system, state, x, h), lam, state.t.value + h / 2)",
+        "with_multipliers(super().update(system, state, x, h), lam, state.t.value)",
         DATES,
     ),
     _of(
@@ -225,8 +225,8 @@ OF_THE_GEOMETRY = [
     _of(
         GEOMETRY,
         "connection",
-        "-solve(mu, self.system.phi(q, v))",
-        "solve(mu, self.system.phi(q, v))",
+        "-solve(mu, system.phi(q, v))",
+        "solve(mu, system.phi(q, v))",
         "geometry/test_connection.py",
     ),
     _of(

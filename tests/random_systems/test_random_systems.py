@@ -10,11 +10,11 @@ from noslip import integrators
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
 
 QUICK, ALL = (10, 20, 25), range(2 * len(METHODS))
+SLOW, SLOWER = [pytest.mark.slow], [pytest.mark.slow, pytest.mark.all_pairs]  # every method once, and again
+REST = [pytest.param(i, marks=SLOW if i < len(METHODS) else SLOWER) for i in ALL if i not in QUICK]
 
 
-@pytest.mark.parametrize(
-    "number", [*QUICK, *(pytest.param(i, marks=pytest.mark.slow) for i in ALL if i not in QUICK)]
-)
+@pytest.mark.parametrize("number", [*QUICK, *REST])
 def test_methods_keep_their_claims_on_random_systems(number):
     method, shape = group(0, number)
     for one in range(3):

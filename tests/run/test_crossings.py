@@ -9,7 +9,7 @@ from noslip import simulate
 from noslip.integrators import DiscreteGradient
 from noslip.systems import gearbox
 
-MODULES = 36  # pairs (caller, called) of a second run
+MODULES = 26  # pairs (caller, called) of a second run
 ROOMS = 10  # of rooms
 VERBS = {"trajectory", "results", "simulate"}  # one room of CONTRIBUTING's drawing
 

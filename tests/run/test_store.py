@@ -151,6 +151,7 @@ def test_killed_twice_and_resumed_gives_the_same_bits(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.all_pairs  # those killed twice say it in half the time
 def test_killed_at_ten_random_moments_and_resumed_gives_the_same_bits(tmp_path):
     rng = np.random.default_rng()
     moments = rng.uniform(0.0, 0.3, 10).tolist()

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 from noslip import rotations, systems
+from noslip.engine.backends.numpy_rows import evaluate
 from noslip.engine.translate import translate
 from noslip.plots.meshes import mesh
 from noslip.plots.space import moved
@@ -63,15 +64,31 @@ def test_every_system_has_a_scene_that_moves_with_it(name: str) -> None:
     assert len(Scene.of_data(data).bodies) == len(data["bodies"])
 
 
+def numbers_of(stage, q, multipliers):
+    """At one state."""
+    rows = stage.rows(np.asarray(q)[None], np.asarray(multipliers)[None], np.zeros(1))
+    return jax.tree.map(lambda x: x[0], rows)
+
+
+def pose_of(stage, body, q):
+    return evaluate(lambda _, p, q: stage.poses(q)[body], 0, (), np.asarray(q)[None])[0]
+
+
+def matrix(u):
+    return Rotation.from_quat(u, scalar_first=True).as_matrix()
+
+
 def velocity(function, q, v):
     """Of a point that moves with q."""
-    return np.asarray(jax.jvp(function, (jnp.asarray(q),), (jnp.asarray(v),))[1])
+    along = evaluate(lambda *x: jax.jvp(function, x[2:3], x[3:])[1], 0, (), *np.asarray([q, v])[:, None])
+    return along[0]
 
 
 def material(stage, body: int, at, q, v):
     """The velocity of the point of a body that is at a place now."""
-    pose = stage.poses(q)[body]
-    own = rotations.matrix(pose[3:]).T @ (jnp.asarray(at) - pose[:3])
+
+    there = pose_of(stage, body, q)
+    own = matrix(there[3:]).T @ (np.asarray(at) - there[:3])
 
     def place(q):
         pose = stage.poses(q)[body]
@@ -93,21 +110,19 @@ def test_the_material_point_at_a_contact_rests(module, parameters) -> None:
     """Rolling is what the constraints say and what one sees: the same point of the same body."""
     system = module.system(**parameters)
     q, v = module.typical_state()
-    v = system.project_velocity(q, np.asarray(v) + 0.3)
+    v = np.asarray(system.project_velocity(q, np.asarray(v) + 0.3))
     stage = scene(system)
-    shown = stage.scene(q)
-    wheels = [k for k, body in enumerate(shown.bodies) if body.pattern == "sectors" and body.name != "table"]
+    shown, there = stage.parts(system.n).bodies, numbers_of(stage, q, np.zeros(system.m + system.k))
+    wheels = [k for k, body in enumerate(shown) if body.pattern == "sectors" and body.name != "table"]
+    assert wheels
+    floor = next((k for k, body in enumerate(shown) if body.name == "floor"), None)
+    up = np.array([0.0, 0.0, 1.0]) if floor is None else matrix(there.poses[floor, 3:])[:, 2]
     for k in wheels:
-        up = np.asarray(
-            rotations.matrix(next((b.rotation for b in shown.bodies if b.name == "floor"), [1.0, 0, 0, 0]))
-        )[:, 2]
-        contact = shown.bodies[k].position - parameters["r"] * up
+        contact = there.poses[k, :3] - parameters["r"] * up
         assert abs(contact @ up) < 1e-14  # on the ground
         assert np.linalg.norm(material(stage, k, contact, q, v)) < 1e-13
         # and so it is seen: the lowest point of the mesh is at the contact, to the size of its faces
-        body = moved(
-            mesh(shown.bodies[k], np.asarray(shown.bodies[k].sizes)), np.asarray(shown.bodies[k].pose)
-        )
+        body = moved(mesh(shown[k], there.sizes[k]), there.poses[k])
         assert abs(np.min(body.vertices @ up)) < 0.02 * parameters["r"] + 1e-12
 
 
@@ -115,8 +130,8 @@ def test_the_material_point_at_a_contact_rests(module, parameters) -> None:
 def test_a_blade_points_along_its_velocity(module) -> None:
     system, (q, v) = module.system(), module.typical_state()
     stage = scene(system)
-    k = [body.name for body in stage.scene(q).bodies].index("blade")
-    ahead = rotations.matrix(stage.poses(q)[k, 3:])[:, 0]
+    k = [body.name for body in stage.parts(system.n).bodies].index("blade")
+    ahead = matrix(pose_of(stage, k, q)[3:])[:, 0]
     moving = velocity(lambda q: stage.poses(q)[k, :3], q, v)
     np.testing.assert_allclose(np.cross(ahead, moving), 0.0, atol=1e-14)
 
@@ -148,12 +163,11 @@ def test_arrows_are_the_reactions(module, arguments, bodies) -> None:
     system, (q, v) = module.system(**arguments), module.typical_state()
     stage, rng = scene(system), np.random.default_rng(1)
     lam, w = rng.standard_normal(system.m + system.k), rng.standard_normal(system.n)
-    shown = stage.scene(q)
-    names = [body.name for body in shown.bodies]
+    names = [body.name for body in stage.parts(system.n).bodies]
     forms = np.asarray(system.mu(q, v))[: system.m + system.k]
     power = 0.0
-    numbers = stage.numbers(q, lam)
-    for k in range(len(shown.arrows)):
+    numbers = numbers_of(stage, q, lam)
+    for k in range(len(numbers.arrows)):
         body = bodies[min(k, len(bodies) - 1)]
         moving = material(stage, names.index(body), numbers.arrows[k, :3], q, w)
         power += numbers.arrows[k, 3:] @ moving
@@ -174,10 +188,10 @@ def test_the_gearbox_rolls_where_the_pendulum_holds_the_wheel() -> None:
 def test_trailers_hang_on_the_axle_before_them() -> None:
     system = car_with_trailers.system(k=3, d=0.9)
     q, _ = car_with_trailers.typical_state(k=3)
-    shown = scene(system).scene(q)
-    assert [body.name for body in shown.bodies].count("drawbar") == 3
-    assert len(shown.arrows) == system.m == 5
-    feet = [np.asarray(arrow.position) for arrow in shown.arrows]
+    stage = scene(system)
+    assert [body.name for body in stage.parts(system.n).bodies].count("drawbar") == 3
+    feet = numbers_of(stage, q, np.zeros(system.m)).arrows[:, :3]
+    assert len(feet) == system.m == 5
     for k in range(3):  # rear axle, then the trailers' axles
         ahead, behind = feet[0] if k == 0 else feet[k + 1], feet[k + 2]
         assert np.linalg.norm(ahead - behind) == pytest.approx(0.9)
@@ -186,5 +200,5 @@ def test_trailers_hang_on_the_axle_before_them() -> None:
 def test_a_body_about_a_point_turns_as_its_rates_say() -> None:
     q, v = suslov.typical_state()
     stage = scene(suslov.system())
-    u, du = stage.poses(q)[0, 3:], velocity(lambda q: stage.poses(q)[0, 3:], q, v)
+    u, du = pose_of(stage, 0, q)[3:], velocity(lambda q: stage.poses(q)[0, 3:], q, v)
     np.testing.assert_allclose(rotations.body_rates(u, du), suslov.body_rates(q, v), atol=1e-14)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from typing import Any
 
 import jax
@@ -60,7 +58,7 @@ def test_value_and_gradient_of_a_generated_function(expression: sp.Expr) -> None
     plain = expression.xreplace({x: a, y: b})
     expected = [float(plain.diff(u).subs({a: at[x], b: at[y], k: 2, c: -3})) for u in (a, b)]
     np.testing.assert_allclose(gradient, expected, rtol=1e-13, atol=1e-15)
-    np.testing.assert_array_equal(jax.vmap(f)(np.stack([q, q])), jnp.stack([value, value]))
+    np.testing.assert_array_equal(jax.jit(jax.vmap(f))(np.stack([q, q])), [value, value])
 
 
 def test_integer_powers_are_products_and_not_calls_of_pow() -> None:
@@ -139,10 +137,3 @@ def test_a_multiplier_of_chaplygin_is_passed_on() -> None:
     )
     assert system.fibre == ("z",)
     np.testing.assert_allclose(system.multiplier(np.array([2.0, 0.0, 0.0]), {}), 5**-0.5)
-
-
-def test_importing_noslip_does_not_import_sympy() -> None:
-    code = (
-        "import sys, noslip; assert 'sympy' not in sys.modules; from noslip import symbolic; symbolic.system"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)

@@ -58,6 +58,13 @@ def test_a_system_without_a_state_is_refused() -> None:
         check_system(nonholonomic_particle.system())
 
 
+def test_a_module_without_a_system_is_refused() -> None:
+    subject: Any
+    for subject in (np, "gearbox"):
+        with pytest.raises(TypeError, match="a module that has the functions `system` and `typical_state`"):
+            check_system(subject)
+
+
 def test_an_inadmissible_state_is_found() -> None:
     rejects("misses the constraints", nonholonomic_particle.system(), Q, V + 1e-12)
 

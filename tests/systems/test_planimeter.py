@@ -11,28 +11,28 @@ from noslip.testing.systems import reference
 PARAMETERS = {"c": 1.3, "k": 0.7, "k_z": 2.1}
 
 
-def start(system: System) -> tuple[jax.Array, jax.Array]:
+def start(system: System) -> tuple[np.ndarray, np.ndarray]:
     q, v = planimeter.typical_state()
-    return q, system.project_velocity(q, v)
+    return np.asarray(q), np.asarray(system.project_velocity(q, v))
 
 
 def test_the_areas_are_driven_by_the_cross_product() -> None:
     system = planimeter.system(**PARAMETERS)
     q, v = start(system)
-    np.testing.assert_allclose(v[3:], 1.3 * jnp.cross(q[:3], v[:3]), rtol=0, atol=1e-15)
+    np.testing.assert_allclose(v[3:], 1.3 * np.cross(q[:3], v[:3]), rtol=0, atol=1e-15)
 
 
 def test_a_torque_turns_particle_and_flywheels() -> None:
     """d(r x rdot)/dt = N / (1 + c^2 r^2), and the multipliers are c times that."""
     system = planimeter.system(**PARAMETERS)
     q, v = start(system)
-    r, acceleration = q[:3], system.acceleration(q, v)[:3]
-    torque = jnp.cross(r, -jnp.array([0.7, 0.7, 2.1]) * r)
-    expected = torque / (1 + 1.3**2 * jnp.dot(r, r))
-    change = jnp.cross(r, acceleration)
+    r, acceleration = q[:3], np.asarray(system.acceleration(q, v))[:3]
+    torque = np.cross(r, -np.array([0.7, 0.7, 2.1]) * r)
+    expected = torque / (1 + 1.3**2 * np.dot(r, r))
+    change = np.cross(r, acceleration)
     np.testing.assert_allclose(change, expected, rtol=0, atol=1e-15)
     np.testing.assert_allclose(system.multipliers(q, v), 1.3 * expected, rtol=0, atol=1e-15)
-    assert float(jnp.max(jnp.abs(expected))) > 0.05
+    assert np.max(np.abs(expected)) > 0.05
 
 
 def test_a_central_force_never_needs_the_constraint() -> None:
@@ -60,9 +60,12 @@ def test_the_reduced_metric_and_reaction_of_the_docstring() -> None:
         potential = 0.7 * (r[0] ** 2 + r[1] ** 2) + 2.1 * r[2] ** 2
         return 0.5 * (rdot @ metric(r) @ rdot - potential)
 
-    acceleration = system.acceleration(q, v)[:3]
-    momentum = jax.grad(reduced_lagrangian, 1)
-    change = jax.jvp(momentum, (r, rdot), (rdot, acceleration))[1]
-    reaction = -2 * c2 * (r * jnp.dot(rdot, rdot) - rdot * jnp.dot(r, rdot))
-    slope = jax.grad(reduced_lagrangian)(r, rdot)
-    np.testing.assert_allclose(change - slope, reaction, rtol=0, atol=1e-14)
+    @jax.jit
+    def left_side(r: jax.Array, rdot: jax.Array, acceleration: jax.Array) -> jax.Array:
+        momentum = jax.grad(reduced_lagrangian, 1)
+        change = jax.jvp(momentum, (r, rdot), (rdot, acceleration))[1]
+        return change - jax.grad(reduced_lagrangian)(r, rdot)
+
+    acceleration = np.asarray(system.acceleration(q, v))[:3]
+    reaction = -2 * c2 * (r * np.dot(rdot, rdot) - rdot * np.dot(r, rdot))
+    np.testing.assert_allclose(left_side(r, rdot, acceleration), reaction, rtol=0, atol=1e-14)

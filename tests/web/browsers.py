@@ -75,3 +75,15 @@ class Opened:
 
     def python(self):
         return self.page.evaluate("noslip.python()")
+
+
+def longest_task(browser, opened, act):
+    """The longest task of the page's own thread while something is done: milliseconds of the processor, since
+    the machine may be busy elsewhere, and of the clock."""
+    browser.start_tracing(page=opened.page, categories=["toplevel"])
+    act()
+    events = json.loads(browser.stop_tracing())["traceEvents"]
+    threads = {(x["pid"], x["tid"]) for x in events if x.get("args", {}).get("name") == "CrRendererMain"}
+    tasks = [x for x in events if (x["pid"], x["tid"]) in threads and x["name"].endswith("RunTask")]
+    longest = max(tasks, key=lambda x: x.get("tdur", 0))
+    return longest["tdur"] / 1000, longest["dur"] / 1000

@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import re
+import threading
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from noslip import integrators, simulate
 from noslip.systems import open_source
 from noslip.web.content import content
+from noslip.web.server import Explorer, Server
 from noslip.web.subjects import methods, subject
 
 # pages whose last rows both browsers are held to, beside a sleigh
@@ -26,6 +28,23 @@ def made(name, texts):
     model = source.build({})
     start = source.start(model, {})
     return content(subject(source, model, {}, start.q, start.v), methods(texts))
+
+
+@contextlib.contextmanager
+def served(name, texts):
+    """A server of `noslip explore`."""
+    source = open_source(name)
+    model = source.build({})
+    start = source.start(model, {})
+    server = Server(Explorer(subject(source, model, {}, start.q, start.v), methods(texts)))
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
 
 
 def row_of(run):

@@ -134,6 +134,10 @@ def test_the_command_writes_one_file_and_says_what_it_left_out(tmp_path):
         (["export", "chaplygin_sleigh", "--integrators", "Nobody", "-o", "page.html"], "Nobody"),
         (["export", "nowhere", "-o", "page.html"], "nowhere"),
         (
+            ["export", "knife_edge", "--q0", "0,0,0", "--v0", "1,1,0.5", "-o", "page.html"],
+            "`v0` must satisfy the constraint, but phi(q0, v0) = [",
+        ),
+        (
             ["export", "chaplygin_sleigh", "--integrators", "ReferenceFlow", "-o", "page.html"],
             "driven by the",
         ),

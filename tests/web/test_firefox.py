@@ -21,7 +21,8 @@ def test_a_page_from_disk_ends_in_the_bits_of_simulate_and_asks_for_nothing(tmp_
         browser.open(address(data, tmp_path))
         rows = browser.evaluate("noslip.lastRows()")
         form = browser.evaluate("document.querySelector('.status').textContent")
-        shorter = browser.evaluate("location.hash").lstrip("#").replace("n=1000", "n=400")
+        link = browser.wait_for("location.hash")  # written a moment after the run
+        shorter = link.lstrip("#").replace("n=1000", "n=400")
         browser.open(address(data, tmp_path) + "#" + shorter)
         browser.wait_for("window.noslip?.lastRows()['RungeKutta4()']?.t === 400 * 0.05")
         assert run_python(browser.evaluate("noslip.python()")) == {

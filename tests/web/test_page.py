@@ -1,12 +1,13 @@
 """What a page does beside plain runs: sections, clouds, inputs over time, a million steps, files, films."""
 
+import functools
 import itertools
 import json
 
 import numpy as np
 import pytest
-from browsers import Opened, chromium, needs_chromium
-from pages import bits, made, row_of, run_python, same_run, saved
+from browsers import Opened, chromium, longest_task, needs_chromium
+from pages import bits, made, row_of, run_python, same_run, saved, served
 from PIL import Image
 from scipy.optimize import brentq
 
@@ -56,6 +57,7 @@ def browser():
         yield found
 
 
+@functools.cache
 def own():
     source = open_source("mine.py:system")
     model = source.build({})
@@ -96,21 +98,50 @@ def test_a_section_of_an_angle_counts_every_turn(address, browser):
     np.testing.assert_allclose([np.cos(x["q:a"] - 1) for x in found], 1, atol=1e-12)
 
 
-def test_members_of_a_cloud_start_on_the_constraint_and_end_in_the_bits_of_simulate(address, browser):
-    opened = Opened(browser, address + "#n=450&cloud=1000,0.1")
+def test_a_served_page_runs_in_the_browser_with_the_bits_of_simulate(address, browser):
+    with served("mine.py:system", "RungeKutta4,ReferenceFlow") as server:
+        opened = Opened(browser, server.address)
+        opened.page.get_by_text("driven by the host").wait_for()
+        (row,) = opened.rows().values()
+        assert bits(row) == row_of(simulated(1000))
+        assert not [url for url in opened.asked if not url.startswith((server.address, "blob:"))]
+
+
+@pytest.fixture(scope="module")
+def cloud(address, browser):
+    opened = Opened(browser, address + "#n=451&cloud=1000,0.1")
     opened.page.wait_for_selector("body[data-gathered]", timeout=60_000)
+    yield opened
+    assert not opened.errors
+
+
+def test_members_of_a_cloud_are_drawn_where_simulate_is_and_end_in_its_bits(cloud):
     model, _, _ = own()
-    starts = []
     for k in (0, 500, 999):
-        member = json.loads(opened.page.evaluate(f"JSON.stringify(noslip.member({k}))"))
+        member = json.loads(cloud.page.evaluate(f"JSON.stringify(noslip.member({k}, 300 * 0.05))"))
         assert model.is_admissible(np.array(member["q0"]), np.array(member["v0"]))
         run = simulate(
-            model, integrators.parse("RungeKutta4"), member["q0"], member["v0"], step_size=0.05, steps=450
+            model, integrators.parse("RungeKutta4"), member["q0"], member["v0"], step_size=0.05, steps=451
         )
         assert bits({"q": member["q"], "v": member["v"]}) == bits({"q": run.q[-1], "v": run.v[-1]})
-        starts.append(member["q0"])
-    assert 0.01 < np.std(starts, axis=0).max() < 0.5
-    assert not opened.errors
+        there = np.float32([run.t[300], *run.q[300], *run.v[300]])
+        assert member["state"] == there.tolist()
+        assert member["point"] == there[1:4].tolist()
+
+
+def test_members_of_a_cloud_are_as_many_as_asked_and_spread_as_wide_around_the_start(cloud):
+    """A speed that the constraint leaves alone is spread as all are drawn; places are not moved."""
+    everyone = "JSON.stringify(Array.from({ length: 1001 }, (_, k) => noslip.member(k)))"
+    *members, beyond = json.loads(cloud.page.evaluate(everyone))
+    assert beyond is None
+    _, q, v = own()
+    for name, start in (("q0", q), ("v0", v)):
+        starts = np.array([member[name] for member in members])
+        spread = np.std(starts, axis=0)
+        assert len(np.unique(starts, axis=0)) == 1000
+        np.testing.assert_allclose(np.mean(starts, axis=0), start, atol=0.03)
+        np.testing.assert_allclose(spread, 0.1, rtol=0.4)
+        assert np.min(np.abs(spread - 0.1)) < 0.007  # three deviations of a deviation of 1000 numbers
 
 
 def test_inputs_are_curves_with_points_and_the_copied_python_prints_the_same_bits(address, browser):
@@ -128,6 +159,28 @@ def test_inputs_are_curves_with_points_and_the_copied_python_prints_the_same_bit
     again = Opened(browser, opened.page.input_value("dialog textarea"))
     assert again.rows() == opened.rows()
     assert not opened.errors
+
+
+def test_a_field_that_is_not_understood_says_so_also_while_it_has_the_focus(address, browser):
+    opened = Opened(browser, address + "#n=300")
+    opened.after(lambda: opened.page.check("input[aria-label='push as a curve']"))
+    for label, wrong, right in (("points of push, time:value", "0:0 x:1", "0:0 1:1"), ("step", "a", "0.02")):
+        field = opened.page.locator(f"input[aria-label='{label}']")
+        field.fill(wrong)
+        field.press("Enter")
+        assert field.get_attribute("aria-invalid") == "true"
+        assert field.evaluate("x => getComputedStyle(x).outlineColor") == "rgb(213, 94, 0)"
+        opened.after(lambda field=field, right=right: (field.fill(right), field.press("Enter")))
+        assert field.get_attribute("aria-invalid") == "false"
+
+
+def test_a_slider_goes_where_its_field_says(address, browser):
+    opened = Opened(browser, address + "#n=300")
+    for label, value in (("steps", "1234"), ("step", "0.125")):
+        field = opened.page.locator(f"input[aria-label='{label}']")
+        opened.after(lambda field=field, value=value: (field.fill(value), field.press("Enter")))
+        slider = opened.page.locator(f"input[aria-label='{label}, slider']")
+        assert float(slider.input_value()) == pytest.approx(float(value))
 
 
 def test_a_point_is_dragged_and_the_slider_writes_the_curve_from_the_time_that_is_shown(address, browser):
@@ -154,32 +207,20 @@ def test_a_constant_input_has_the_bits_of_the_parameter(address, browser):
 
 def test_a_million_steps_leave_the_page_alive_and_end_in_the_bits_of_simulate(address, browser):
     opened = Opened(browser, address + "#n=300")
-    opened.page.evaluate("""() => {
-      let last = performance.now();
-      const look = () => {
-        const now = performance.now();
-        window.longest = Math.max(window.longest, now - last);
-        last = now;
-        setTimeout(look, 0);
-      };
-      look();
-    }""")
     field = opened.page.locator("input[aria-label='steps']")
+
     tried = []
-    for k in range(8):  # the machine may be busy elsewhere: once is enough
-        opened.page.evaluate("window.longest = 0")
-        opened.page.wait_for_timeout(300)
-        idle = opened.page.evaluate("window.longest")
-        opened.page.evaluate("window.longest = 0")
-        steps = 1_000_000 - k
-        opened.after(lambda steps=steps: (field.fill(str(steps)), field.press("Enter")))
-        tried.append((opened.page.evaluate("window.longest"), idle))
-        if tried[-1][0] < 100 + idle:
+    # again where the machine was busy: computed in the page it is 1459 ms
+    for steps in ("1000000", "999999", "1000000"):
+        run = functools.partial(
+            opened.after, lambda n=steps: (field.fill(n), field.press("Enter"))
+        )  # it is 1459 ms
+        tried.append(longest_task(browser, opened, run))
+        if steps == "1000000" and min(tried)[0] < 100:
             break
-    else:
-        raise AssertionError(f"the page stood still, in milliseconds with a run and without: {tried}")
+    assert 0 < min(tried)[0] < 100, f"a task of the page took (ms of the processor, ms in all) {tried}"
     row = opened.rows()[METHOD]
-    assert bits(row) == row_of(simulated(steps, save_every=250))
+    assert bits(row) == row_of(simulated(1_000_000, save_every=250))
 
 
 def test_a_run_is_saved_as_netcdf_that_load_opens_with_the_bits_of_simulate(address, browser, tmp_path):
@@ -216,3 +257,20 @@ def test_a_film_is_a_video_where_the_browser_records(address, browser):
     data = film.path().read_bytes()
     assert data[4:8] == b"ftyp" if kinds[1] == "MP4" else data[:4] == b"\x1a\x45\xdf\xa3"
     assert len(data) > 2000
+
+
+def test_a_page_opens_with_a_step_that_its_methods_can_take_and_leaves_the_reader_his(browser, tmp_path):
+    stiff = OWN.replace('p["k"] * (q[0] ** 2', 'p["k"] * (1e4 * q[0] ** 2')
+    (tmp_path / "stiff.py").write_text(stiff)
+    path = tmp_path / "page.html"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path)
+        path.write_text(page(made("stiff.py:system", "RungeKutta4")), encoding="utf-8")
+    opened = Opened(browser, path.as_uri())
+    step = opened.page.input_value("input[aria-label='step']")
+    assert float(step) in (0.0125, 0.00625)
+    assert f"A step of 0.05 failed, so the step is {step}." in opened.page.inner_text("[role=status]")
+    assert opened.rows()[METHOD]["t"] == pytest.approx(1000 * float(step))
+    opened.move("step", 0.05)
+    assert opened.page.input_value("input[aria-label='step']") == "0.05"
+    assert "failed at step" in opened.page.inner_text("aside")

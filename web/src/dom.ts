@@ -14,6 +14,12 @@ export function el<K extends keyof HTMLElementTagNameMap>(
   return made;
 }
 
+/** Shows whether a field has been understood, to the eye and to a screen reader. */
+export function mark(field: HTMLInputElement, good: boolean): void {
+  field.classList.toggle("bad", !good);
+  field.setAttribute("aria-invalid", String(!good));
+}
+
 /** A slider with an exact field beside it; `given` is called with every new number. Whole ones are not below `least`. */
 export class Dial {
   readonly element: HTMLElement;
@@ -33,8 +39,10 @@ export class Dial {
     this.field.addEventListener("change", () => {
       const x = Number(this.field.value);
       const good = this.field.value.trim() !== "" && Number.isFinite(x) && (least === null || (Number.isInteger(x) && x >= least));
-      this.field.classList.toggle("bad", !good);
-      if (good) given(x);
+      mark(this.field, good);
+      if (!good) return;
+      this.slider.value = String(x);
+      given(x);
     });
     this.element = el("div", { className: "dial" }, el("span", { className: "name", title: name }, name), this.slider, this.field, ...more);
   }
@@ -45,7 +53,7 @@ export class Dial {
     if (x > Number(this.slider.max)) this.slider.max = String(x);
     this.slider.value = String(x);
     this.field.value = String(x);
-    this.field.classList.remove("bad");
+    mark(this.field, true);
   }
 }
 

@@ -1,7 +1,7 @@
 /** An input: a slider for a constant, or a curve over time with points that are dragged or typed. */
 
 import { from, read, written } from "./curves";
-import { Dial, el, select } from "./dom";
+import { Dial, el, mark, select } from "./dom";
 import { briefly, inks } from "./plots";
 import type { Curve } from "./types";
 
@@ -43,7 +43,7 @@ export class CurveEditor {
     this.text = el("input", { type: "text", className: "exact", spellcheck: false, "aria-label": `points of ${name}, time:value` });
     this.text.addEventListener("change", () => {
       const points = read(this.text.value);
-      this.text.classList.toggle("bad", !points);
+      mark(this.text, points !== null);
       if (!points) return;
       curve.points = points;
       this.moved();
@@ -68,7 +68,7 @@ export class CurveEditor {
     this.more.hidden = !on;
     if (document.activeElement !== this.dial.slider) this.dial.show(on ? (points.at(-1) as [number, number])[1] : this.constant.get());
     this.text.value = written(points);
-    this.text.classList.remove("bad");
+    mark(this.text, true);
     if (this.held < 0) this.reach = Math.max(1, 1.25 * Math.max(...points.map((x) => Math.abs(x[1]))));
     this.draw();
   }

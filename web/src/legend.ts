@@ -69,3 +69,15 @@ export function another(names: string[], chosen: (name: string) => void): HTMLEl
   });
   return chooser;
 }
+
+/** Methods that the system has no use for, and why. */
+export function refused(content: Content): HTMLElement[] {
+  return content.refused.map((x) => el("p", { className: "hint" }, `${x.name}: ${x.reason}`));
+}
+
+/** The works that the methods come from. */
+export function references(content: Content): HTMLElement[] {
+  const works = new Map(content.methods.flatMap((x) => x.works));
+  const cited = [...works].map(([text, url]) => el("li", {}, url ? el("a", { href: url, target: "_blank", rel: "noopener noreferrer" }, text) : text));
+  return works.size ? [el("details", {}, el("summary", {}, "References"), el("ul", { className: "hint" }, ...cited))] : [];
+}

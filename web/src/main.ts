@@ -3,7 +3,8 @@
 import { Controls, type Moved } from "./controls";
 import { button, el, select, showText } from "./dom";
 import type { Played } from "./film";
-import { another, catalogue, Legend } from "./legend";
+import { another, catalogue, Legend, references, refused } from "./legend";
+import { Opening } from "./opening";
 import { Panel, inks, type Shown } from "./plots";
 import { frameAt, Portrait } from "./portrait";
 import { answers, type Facts } from "./facts";
@@ -23,6 +24,7 @@ class Page {
   private readonly portrait: Portrait;
   private readonly space: Space;
   private readonly controls: Controls;
+  private readonly opening: Opening;
   private readonly canvas = el("canvas", { className: "space", tabIndex: 0, role: "img", "aria-label": "the motion in space; arrow keys turn it, plus and minus zoom" });
   private readonly status = el("p", { className: "status", role: "status" });
   private readonly clock = el("output", { className: "clock" });
@@ -59,8 +61,10 @@ class Page {
     };
     [this.choice, this.view] = fromLink(location.hash.slice(1), content, choice, view);
     this.wanted = this.made = this.choice;
+    this.opening = new Opening(this.choice, !location.hash);
     this.legend = new Legend(content, this.choice, () => this.change(null, false));
     this.controls = new Controls(content, this.choice, this.view.cloud, () => this.view.t, (moved, onto) => this.change(moved, onto), () => this.gather());
+    this.controls.element.addEventListener("input", () => this.opening.over(), { capture: true });
     this.panels = this.view.panels.map((key, k) => new Panel(content, key, () => {
       this.view.panels[k] = this.panels[k].key;
       this.link();
@@ -105,11 +109,7 @@ class Page {
         location.reload();
       }));
     const head = el("header", {}, el("h1", {}, system.title || system.name), ...(served ? [catalogue(served.catalogue, (text) => this.say(text))] : []), actions);
-    const refused = this.content.refused.map((x) => el("p", { className: "hint" }, `${x.name}: ${x.reason}`));
-    const works = new Map(this.content.methods.flatMap((x) => x.works));
-    const cited = [...works].map(([text, url]) => el("li", {}, url ? el("a", { href: url, target: "_blank", rel: "noopener noreferrer" }, text) : text));
-    const references = works.size ? [el("details", {}, el("summary", {}, "References"), el("ul", { className: "hint" }, ...cited))] : [];
-    const side = el("aside", {}, el("h2", {}, "Methods"), this.legend.element, ...(served ? [another(served.methods, (name) => void this.fetched(name))] : []), ...refused, this.controls.element, ...references);
+    const side = el("aside", {}, el("h2", {}, "Methods"), this.legend.element, ...(served ? [another(served.methods, (name) => void this.fetched(name))] : []), ...refused(this.content), this.controls.element, ...references(this.content));
     const stage = el("section", { className: "panel stage" }, this.canvas, time);
     const main = el("main", {}, stage, this.portrait.element, ...this.panels.map((x) => x.element));
     const foot = el("footer", {}, this.status, this.bar, el("p", {}, `noslip ${this.content.version}`));
@@ -238,6 +238,12 @@ class Page {
   private made: Choice; // what is shown
 
   private finished(runs: Run[]): void {
+    const again = this.opening.again(runs);
+    if (again !== null) {
+      this.hint = again;
+      this.controls.show();
+      return this.change(null, false);
+    }
     this.made = this.wanted;
     this.bar.hidden = true;
     this.cloud = null;

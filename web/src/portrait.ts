@@ -1,6 +1,6 @@
 /** One quantity against another: curves, or the points of a Poincare section, and the cloud of members. */
 
-import { el, select, trace } from "./dom";
+import { el, mark, select, trace } from "./dom";
 import { briefly, inks, type Shown } from "./plots";
 import { quantities, values } from "./quantities";
 import { keys } from "./states";
@@ -54,7 +54,7 @@ export class Portrait {
     value.addEventListener("change", () => {
       const x = Number(value.value);
       const good = value.value.trim() !== "" && Number.isFinite(x);
-      value.classList.toggle("bad", !good);
+      mark(value, good);
       if (!good) return;
       section.value = x;
       this.cut();

@@ -10,12 +10,12 @@ up to the error of that velocity. With constraints no such form is kept, LMS (11
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from numpy.typing import ArrayLike
 
 from noslip.engine.kept import jitted
 from noslip.integrators.base import Integrator
@@ -23,7 +23,7 @@ from noslip.system import System
 
 
 def canonical_form_defect(
-    system: System, integrator: Integrator, q0: Any, v0: Any, *, step_size: float, steps: int = 4
+    system: System, integrator: Integrator, q0: ArrayLike, v0: ArrayLike, *, step_size: float, steps: int = 4
 ) -> float:
     """The largest entry of S^T J S - J over the first `steps` steps, relative to |S|^2, where S is the
     Jacobian of one step for (q, p), by automatic differentiation."""

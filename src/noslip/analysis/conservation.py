@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from noslip.engine.kept import jitted
+from noslip.engine.backends.numpy_rows import evaluate_anyhow
 from noslip.integrators.base import Integrator
-from noslip.run.interpolate import within
+from noslip.run.interpolate import at_rows, within
 from noslip.run.occurrences import with_knots
 from noslip.run.pieces import Pieces, pieces
 from noslip.run.step import TURN
@@ -79,12 +79,13 @@ def holonomic_error(run: Trajectory) -> float:
 def deformed_constraint_error(system: System, integrator: Integrator, run: Trajectory) -> float:
     """The largest value of what the method keeps instead of phi, JS (88); the initial state, which is
     given and not made by the method, is left out."""
-    bound, h = _bound(system, run), run.info.step_size
-    q = wrapped(run)[1:]
-    values = jax.vmap(lambda q, v, t: integrator.deformed_constraint(bound.at(t), q, v, h))(
-        q, run.v[1:], run.t[1:]
-    )
-    return float(np.max(np.abs(values), initial=0.0))
+    bound, h = _bound(system, run), np.full(len(run.t) - 1, run.info.step_size)
+    rows = wrapped(run)[1:], run.v[1:], run.t[1:], h
+    return float(np.max(np.abs(evaluate_anyhow(_deformed, integrator, bound, *rows)), initial=0.0))
+
+
+def _deformed(integrator: Integrator, system: System, q: Array, v: Array, t: Array, h: Array) -> Array:
+    return integrator.deformed_constraint(system.at(t), q, v, h)
 
 
 def energy_balance(system: System, run: Trajectory) -> np.ndarray:
@@ -111,33 +112,29 @@ def _put_in(system: System, run: Trajectory) -> tuple[np.ndarray, np.ndarray]:
     if run.info.events and run.origin is not None:
         t, q, v = with_knots(bound, run.origin.pairing.events, run.events, t, q, v, driving)
     found = pieces(bound, driving, t, q, v, np.arange(len(t) - 1))[1]
-    there = np.searchsorted(t, run.t)
-    put_in = (np.cumsum(np.sum(x, axis=1)) for x in _of_pieces(bound, found))
+    there, shape = np.searchsorted(t, run.t), found.t.shape
+    flat = jax.tree.map(lambda x: np.asarray(x).reshape(-1, *x.shape[2:]), found)
+    put_in = (np.cumsum(np.sum(x.reshape(shape), axis=1)) for x in at_rows(_of_piece, bound, flat))
     work, switches = (np.concatenate([[0.0], x])[there] for x in put_in)
     return work, switches
 
 
-@jitted
-def _of_pieces(system: System, found: Pieces) -> tuple[Array, Array]:
-    """The work in each piece, and the energy that a switch at its beginning brings."""
+def _of_piece(system: System, p: Pieces) -> tuple[Array, Array]:
+    """The work in a piece, and the energy that a switch at its beginning brings."""
+    there = system.driven(p.drive)
 
-    def one(p: Pieces) -> tuple[Array, Array]:
-        there = system.driven(p.drive)
+    def power(c: Array) -> Array:
+        t = p.t + c * p.H
+        q, v, _ = within(there, p.t, p.H, p.q, p.v, p.q1, p.v1, t)
+        return there.power(q, v, t)
 
-        def power(c: Array) -> Array:
-            t = p.t + c * p.H
-            q, v, _ = within(there, p.t, p.H, p.q, p.v, p.q1, p.v1, t)
-            return there.power(q, v, t)
-
-        work = p.H / 2 * jnp.dot(WEIGHTS, jax.vmap(power)(jnp.asarray(1 + NODES) / 2))
-        if not isinstance(p.drive, Held) or not any(system.inputs_within(p.drive.values)):
-            return work, jnp.zeros(())
-        pairs = zip(jax.tree.leaves(p.drive), jax.tree.leaves(p.drive_before), strict=True)
-        switched = jnp.any(jnp.array([new != old for new, old in pairs]))
-        before = system.driven(p.drive_before).energy(p.q, p.v_before, p.t)
-        return work, jnp.where(switched, there.energy(p.q, p.v, p.t) - before, 0.0)
-
-    return jax.vmap(jax.vmap(one))(found)
+    work = p.H / 2 * jnp.dot(WEIGHTS, jax.vmap(power)(jnp.asarray(1 + NODES) / 2))
+    if not isinstance(p.drive, Held) or not any(system.inputs_within(p.drive.values)):
+        return work, jnp.zeros(())
+    pairs = zip(jax.tree.leaves(p.drive), jax.tree.leaves(p.drive_before), strict=True)
+    switched = jnp.any(jnp.array([new != old for new, old in pairs]))
+    before = system.driven(p.drive_before).energy(p.q, p.v_before, p.t)
+    return work, jnp.where(switched, there.energy(p.q, p.v, p.t) - before, 0.0)
 
 
 def _bound(system: System, run: Trajectory) -> System:

@@ -17,10 +17,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import jax.numpy as jnp
 from jax import Array
+from jax.tree_util import PyTreeDef
 
 from noslip.integrators.base import Integrator
 from noslip.system import Parameters, System
@@ -46,7 +46,7 @@ class _DeformedConstraint:
         return phi + p["delta"] * jnp.reshape(self.g(q, v, p), phi.shape)
 
 
-def deformed_system(system: System, g: Callable[[Array, Array, Parameters], Any], delta: float) -> System:
+def deformed_system(system: System, g: Callable[[Array, Array, Parameters], Array], delta: float) -> System:
     """The system with the constraint phi + delta g(q, v, p) = 0; g gives m values, `delta` is a parameter.
 
     What held on the old constraint is left out: frame, first integrals, Chaplygin's multiplier.
@@ -72,7 +72,7 @@ def deformed_system(system: System, g: Callable[[Array, Array, Parameters], Any]
 class _KeptDeformation:
     """g for what a method keeps; equal by value, like the deformed constraint."""
 
-    structure: Any
+    structure: PyTreeDef
     integrator: Integrator
 
     def __call__(self, q: Array, v: Array, p: Parameters) -> Array:

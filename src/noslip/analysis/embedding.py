@@ -35,6 +35,7 @@ With rotations z has three small turns about the state `near` in the place of ea
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -42,6 +43,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from numpy.typing import ArrayLike
 
 from noslip.analysis.deformed import kept_system
 from noslip.analysis.local_chart import LocalChart
@@ -49,14 +51,19 @@ from noslip.analysis.phase_space import DeformedManifold, InTurns, PhaseSpace, T
 from noslip.engine.kept import jitted
 from noslip.engine.translate import depends_on
 from noslip.geometry.connection import AdaptedCoordinates, adapted_coordinates
+from noslip.geometry.discrete_lagrangian import with_jacobian
 from noslip.geometry.interpolation import chi_0, chi_1
-from noslip.integrators.base import Integrator
+from noslip.integrators.base import Integrator, OwnState
 from noslip.integrators.solve import Status
+from noslip.numerics.collocation import gauss_collocation
 from noslip.numerics.linear import spd_solve
+from noslip.numerics.tracing import Real, Values, is_traced
 from noslip.system import System
 
 STAGES = 8  # of Gauss collocation: order 16
+Rates = tuple[Array, Array, Array]  # dq/dt, dv/dt and the multipliers
 LIMIT = 60  # iterations
+_Loop = tuple[Array, Array, Array, Array, Array]
 
 
 @jax.tree_util.register_pytree_node_class
@@ -85,7 +92,7 @@ class Embedding:
         *,
         step_size: float,
         order: int | None = None,
-        near: tuple[Any, Any] | None = None,
+        near: tuple[ArrayLike, ArrayLike] | None = None,
     ) -> None:
         if not step_size > 0:
             raise ValueError(f"`step_size` must be positive, but {step_size!r} was provided")
@@ -139,16 +146,16 @@ class Embedding:
         return 2 if np.any(self.space.turn < 0) else 1
 
     # ---- coordinates ------------------------------------------------------------------------------
-    def coordinates(self, q: Any, v: Any, memory: Any = None) -> Array:
+    def coordinates(self, q: ArrayLike, v: ArrayLike, memory: OwnState = None) -> Array:
         """z of a state, JS (29); `memory` is s of the reflection, where a run has 0 to begin with."""
         s = np.zeros(self.system.m) if memory is None else memory
         return self.space.coordinates(*(jnp.asarray(x, dtype=float) for x in (q, v, s)))
 
-    def state(self, z: Any) -> tuple[Array, Array]:
+    def state(self, z: ArrayLike) -> tuple[Array, Array]:
         """(q, v) = psi(z), JS (27)."""
         return self.space.state(jnp.asarray(z, dtype=float))
 
-    def start(self, q: Any, v: Any) -> Array:
+    def start(self, q: ArrayLike, v: ArrayLike) -> Array:
         """The z whose step is the first step of a run from the state (q, v) of D.
 
         Two-point methods start a run with half a reaction, which is not a step of theirs, but has the result
@@ -160,46 +167,50 @@ class Embedding:
         return self.initial_value(1.0, _finite(_first_step(self, q, v)[1]))
 
     # ---- the two flows ----------------------------------------------------------------------------
-    def discrete_flow(self, z: Any) -> Array:
+    def discrete_flow(self, z: ArrayLike) -> Array:
         """One step of the integrator: Phi(z), JS (35), or J Phi(z) with the J of the phase space."""
         return _finite(_discrete_flow(self, jnp.asarray(z, dtype=float)))
 
-    def exact_flow(self, t: Any, z: Any) -> Array:
+    def exact_flow(self, t: Real, z: ArrayLike) -> Array:
         """F(t, z): the motion, forwards or backwards, for |t| up to about step_size, JS (36)."""
         return _finite(_exact_flow(self, jnp.asarray(t, dtype=float), jnp.asarray(z, dtype=float)))
 
-    def unperturbed(self, z: Any) -> Array:
+    def unperturbed(self, z: ArrayLike) -> Array:
         """f(z), the vector field of the motion, JS (46)."""
         return _field(self, jnp.asarray(z, dtype=float))
 
     # ---- the embedding ----------------------------------------------------------------------------
-    def G(self, tau: Any, y: Any) -> Array:
+    def G(self, tau: ArrayLike, y: ArrayLike) -> Array:
         """The evolution map from time 0 to time eps tau, forwards or backwards, JS (40)-(41)."""
-        return _finite(_evolution(self, jnp.asarray(tau, dtype=float), jnp.asarray(y, dtype=float)))
+        tau, y = jnp.asarray(tau, dtype=float), jnp.asarray(y, dtype=float)
+        forwards = not is_traced(tau, y) and float(tau) >= 0
+        return _finite(_evolution(self, tau, y, forwards=forwards))
 
-    def initial_value(self, tau: Any, z: Any) -> Array:
+    def initial_value(self, tau: ArrayLike, z: ArrayLike) -> Array:
         """y(tau, z): where the motion that passes z at time eps tau is at time 0, JS (43)."""
         return _finite(
             _initial_value_at_any(self, jnp.asarray(tau, dtype=float), jnp.asarray(z, dtype=float))
         )
 
-    def g(self, tau: Any, z: Any) -> Array:
+    def g(self, tau: ArrayLike, z: ArrayLike) -> Array:
         """The perturbation g(eps, tau, z), periodic in tau, JS (42)."""
         scaled = _scaled_perturbation(self, jnp.asarray(tau, dtype=float), jnp.asarray(z, dtype=float))
         return _finite(scaled) / self.step_size**self.order
 
-    def vector_field(self, t: Any, z: Any) -> Array:
+    def vector_field(self, t: Real, z: ArrayLike) -> Array:
         """f(z) + eps^p g(t/eps, z), JS (45)."""
         return _finite(_vector_field(self, jnp.asarray(t, dtype=float), jnp.asarray(z, dtype=float)))
 
     # ---- on the states, and as a DAE --------------------------------------------------------------
-    def perturbation_of_states(self, tau: Any, q: Any, v: Any, memory: Any = None) -> tuple[Array, Array]:
+    def perturbation_of_states(
+        self, tau: Real, q: ArrayLike, v: ArrayLike, memory: OwnState = None
+    ) -> tuple[Array, Array]:
         """(g~_q, g~_v) = (dpsi/dz) g at a state of D, JS (49)."""
         z = self.coordinates(q, v, memory)
         tilde_q, tilde_v = jax.jvp(self.state, (z,), (self.g(tau, z),))[1]
         return tilde_q, tilde_v
 
-    def dae_right_hand_side(self, t: Any, q: Any, v: Any, memory: Any = None) -> tuple[Array, Array, Array]:
+    def dae_right_hand_side(self, t: Real, q: Values, v: Values, memory: OwnState = None) -> Rates:
         """dq/dt, dv/dt and the multipliers of the perturbed DAE at a state of D, JS (54) and (53)."""
         scale = self.step_size**self.order
         g_q, g_v = (scale * g for g in self.perturbation_of_states(t / self.step_size, q, v, memory))
@@ -217,7 +228,7 @@ class Embedding:
             )
 
 
-def perturbed_dae(system: System, q: Any, v: Any, r_q: Any, r_v: Any) -> tuple[Array, Array, Array]:
+def perturbed_dae(system: System, q: ArrayLike, v: ArrayLike, r_q: ArrayLike, r_v: ArrayLike) -> Rates:
     """The motion under any perturbation (r_q, r_v) of dq/dt and dv/dt, JS (51), at a state of D:
     dq/dt, dv/dt of (54), and the multipliers (53) that keep it tangent to D."""
     q, v, r_q, r_v = (jnp.asarray(x, dtype=float) for x in (q, v, r_q, r_v))
@@ -261,30 +272,31 @@ def _until_settled(again: Callable[[Array], Array], start: Array, more: int) -> 
     """Iterate until the increments no longer shrink, and `more` times for the sake of derivatives, which
     follow behind; NaN where the increments stay above round-off."""
 
-    def go_on(loop: tuple[Array, Array, Array, Array]) -> Array:
-        count, _, size, before = loop
+    def shrinks(loop: _Loop) -> Array:
+        count, _, _, size, before = loop
         return (count < LIMIT) & (size > 0) & (size < before)
 
-    def iterate(loop: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
-        count, x, size, _ = loop
-        new = again(x)
-        return count + 1, new, jnp.max(jnp.abs(new - x)), size
+    def iterate(loop: _Loop) -> _Loop:
+        count, left, x, size, before = loop
+        new, searching = again(x), shrinks(loop)
+        sizes = jnp.where(searching, jnp.max(jnp.abs(new - x)), size), jnp.where(searching, size, before)
+        return count + 1, jnp.where(searching, left, left - 1), new, *sizes
 
-    begin = (jnp.array(0), start, jnp.array(1e300), jnp.array(jnp.inf))
-    _, x, size, _ = lax.while_loop(go_on, iterate, begin)
-    x = lax.fori_loop(0, more, lambda _, x: again(x), x)
+    # one loop for both kinds of iteration, or `again`, which is large, would be compiled twice
+    begin = (jnp.array(0), jnp.array(more), start, jnp.array(1e300), jnp.array(jnp.inf))
+    _, _, x, size, _ = lax.while_loop(lambda loop: shrinks(loop) | (loop[1] > 0), iterate, begin)
     return jnp.where(size <= 1e-11 * (1 + jnp.max(jnp.abs(x))), x, jnp.nan)
 
 
 @jitted
 def _exact_flow(e: Embedding, t: Array, z: Array) -> Array:
     """One step of Gauss collocation, whose stages are a fixed point that short times reach quickly."""
-    A, b = _gauss(STAGES)
+    gauss = gauss_collocation(STAGES, STAGES)
 
     def again(slopes: Array) -> Array:
-        return jax.vmap(lambda x: _field(e, x))(z + t * A @ slopes)
+        return jax.vmap(lambda x: _field(e, x))(z + t * gauss.A @ slopes)
 
-    return z + t * b @ _until_settled(again, jnp.tile(_field(e, z), (STAGES, 1)), more=4)
+    return z + t * gauss.b @ _until_settled(again, jnp.tile(_field(e, z), (STAGES, 1)), more=4)
 
 
 @jitted
@@ -294,13 +306,13 @@ def _discrete_flow(e: Embedding, z: Array) -> Array:
     return _step(e, e.space.begin(z))[1]
 
 
-def _step(e: Embedding, state: Any) -> tuple[Any, Array]:
+def _step(e: Embedding, state: OwnState) -> tuple[OwnState, Array]:
     state, record = e.integrator.advance(e.system, state, e.step_size)
     return state, jnp.where(record.status == Status.SOLVED, e.space.end(state), jnp.nan)
 
 
 @jitted
-def _first_step(e: Embedding, q: Array, v: Array) -> tuple[Any, Array]:
+def _first_step(e: Embedding, q: Array, v: Array) -> tuple[OwnState, Array]:
     return _step(e, e.integrator.init(e.system, q, v, jnp.zeros(()), e.step_size))
 
 
@@ -310,7 +322,9 @@ def _memory(e: Embedding, q: Array, v: Array) -> Array:
     if e.integrator.exact:
         return jnp.zeros(())
     state, z = _first_step(e, q, v)
-    return jnp.max(jnp.abs(_step(e, state)[1] - _discrete_flow(e, z)))
+    both = jax.tree.map(lambda *x: jnp.stack(x), state, e.space.begin(z))
+    seen = lax.map(lambda state: _step(e, state)[1], both)
+    return jnp.max(jnp.abs(seen[1] - seen[0]))
 
 
 @jitted
@@ -320,23 +334,22 @@ def _ends(e: Embedding, tau: Array, y: Array) -> tuple[Array, Array]:
     return _exact_flow(e, eps * tau, y), _exact_flow(e, eps * tau - eps, Phi)
 
 
-@jitted
-def _evolution(e: Embedding, tau: Array, y: Array) -> Array:
+@functools.partial(jitted, static=("forwards",))
+def _evolution(e: Embedding, tau: Array, y: Array, forwards: bool) -> Array:
     whole = jnp.floor(tau)
-    y = _iterate(e, whole, y)
+    y = _iterate(e, whole, y, forwards)
     F0, F1 = _ends(e, tau - whole, y)
     return _turned(e, whole, F0 + chi_1(tau - whole) * (F1 - F0))
 
 
-def _iterate(e: Embedding, k: Array, y: Array) -> Array:
-    """Phi^k(y) for k of either sign."""
-    count = jnp.abs(k).astype(int)
-    return lax.cond(
-        k >= 0,
-        lambda y: lax.fori_loop(0, count, lambda _, y: _discrete_flow(e, y), y),
-        lambda y: lax.fori_loop(0, count, lambda _, y: _discrete_flow_back(e, y), y),
-        y,
-    )
+def _iterate(e: Embedding, k: Array, y: Array, forwards: bool = False) -> Array:
+    """Phi^k(y) for k of either sign; the way back is large, and left out where k is known to have none."""
+
+    def steps(step: Callable[[Embedding, Array], Array]) -> Callable[[Array], Array]:
+        return lambda y: lax.fori_loop(0, jnp.abs(k).astype(int), lambda _, y: step(e, y), y)
+
+    ahead = steps(_discrete_flow)
+    return ahead(y) if forwards else lax.cond(k >= 0, ahead, steps(_discrete_flow_back), y)
 
 
 def _discrete_flow_back(e: Embedding, z: Array) -> Array:
@@ -360,8 +373,7 @@ def _turned(e: Embedding, whole: Array, z: Array) -> Array:
 def _initial_value(e: Embedding, tau: Array, z: Array) -> Array:
     """Newton's method from F(-eps tau, z). Both that start and the inverse Jacobian, taken as that of
     F(eps tau, .), are wrong by the local error of the method only, so each iteration gains its order."""
-    start = _exact_flow(e, -e.step_size * tau, z)
-    inverse = jax.jacfwd(lambda z: _exact_flow(e, -e.step_size * tau, z))(z)
+    inverse, start = with_jacobian(lambda z: _exact_flow(e, -e.step_size * tau, z), z)
 
     def again(y: Array) -> Array:
         F0, F1 = _ends(e, tau, y)
@@ -386,14 +398,3 @@ def _scaled_perturbation(e: Embedding, tau: Array, z: Array) -> Array:
 @jitted
 def _vector_field(e: Embedding, t: Array, z: Array) -> Array:
     return _field(e, z) + _scaled_perturbation(e, t / e.step_size, z)
-
-
-def _gauss(stages: int) -> tuple[np.ndarray, np.ndarray]:
-    """Butcher's A and b of Gauss collocation: A integrates Legendre's polynomials from 0 to the nodes."""
-    x, w = np.polynomial.legendre.leggauss(stages)
-    V = np.polynomial.legendre.legvander(x, stages - 1)
-    integrals = [
-        np.polynomial.legendre.legval(x, np.polynomial.legendre.legint(row, lbnd=-1)) / 2
-        for row in np.eye(stages)
-    ]
-    return np.linalg.solve(V.T, np.array(integrals)).T, w / 2

@@ -14,11 +14,10 @@ below half of that, which is the paper's bound; for rho_2 < 0 it is right for ev
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import numpy as np
 from jax import Array
+from numpy.typing import ArrayLike
 
 from noslip.engine.backends.numpy_rows import evaluate_anyhow
 from noslip.geometry.bracket import Bracket
@@ -28,14 +27,14 @@ from noslip.system import System
 NEWTON_STEPS = 30
 
 
-def stability_function(A: Any, b: Any, x: float) -> float:
+def stability_function(A: ArrayLike, b: ArrayLike, x: float) -> float:
     """R(x) of the method (A, b)."""
     A, b = np.asarray(A, dtype=float), np.asarray(b, dtype=float)
     return float(1 + x * b @ np.linalg.solve(np.eye(len(b)) - x * A, np.ones(len(b))))
 
 
 def runge_kutta_step(
-    system: System, z: Any, step_size: float, A: Any, b: Any, frame: str = "system"
+    system: System, z: ArrayLike, step_size: float, A: ArrayLike, b: ArrayLike, frame: str = "system"
 ) -> tuple[np.ndarray, np.ndarray]:
     """One step of the method (A, b), explicit or implicit, on the motion (9) of D* from z = (q, rho), and its
     Jacobian."""
@@ -53,7 +52,7 @@ def runge_kutta_step(
 
 
 def step_multipliers(
-    system: System, z: Any, step_size: float, A: Any, b: Any, frame: str = "system"
+    system: System, z: ArrayLike, step_size: float, A: ArrayLike, b: ArrayLike, frame: str = "system"
 ) -> np.ndarray:
     """The eigenvalues of how the momenta after a step of (A, b) depend on those before, by size; z = (q, rho)
     with momenta at rest."""

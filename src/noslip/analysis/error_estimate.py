@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from noslip.errors import SolveFailed
 from noslip.integrators.base import Integrator
@@ -55,7 +56,7 @@ def error_estimate(
     return difference * factor / (factor - 1)
 
 
-def _for_half_steps(values: Any, between: str, steps: int) -> np.ndarray:
+def _for_half_steps(values: ArrayLike, between: str, steps: int) -> np.ndarray:
     """The same inputs for steps of half the length, so many; the last ones stay."""
     x = np.asarray(values)
     finer = np.repeat(x, 2)

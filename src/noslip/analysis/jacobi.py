@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 from jax import Array
+from numpy.typing import ArrayLike
 
 from noslip.geometry.bracket import Bracket, refusal
 from noslip.geometry.frames import Frame, initial_signs, uses_signs
 from noslip.system import System
 
 
-def jacobiator(system: System, q: Any, v: Any, frame: str = "system") -> Array:
+def jacobiator(system: System, q: ArrayLike, v: ArrayLike, frame: str = "system") -> Array:
     """{z_i, {z_j, z_k}} + cyclic at [i, j, k], z = (q, rho), at an admissible state."""
     if reason := refusal(system):
         raise ValueError(reason)
@@ -22,7 +21,7 @@ def jacobiator(system: System, q: Any, v: Any, frame: str = "system") -> Array:
     return _jacobiator(Bracket(Frame(system, frame, signs)), q, v)
 
 
-def jacobi_defect(system: System, q: Any, v: Any, frame: str = "system") -> float:
+def jacobi_defect(system: System, q: ArrayLike, v: ArrayLike, frame: str = "system") -> float:
     """The largest component of the `jacobiator`: zero, up to rounding, where the constraints are holonomic
     and so the bracket is Poisson; its size depends on the frame, its vanishing does not."""
     return float(jnp.max(jnp.abs(jacobiator(system, q, v, frame))))

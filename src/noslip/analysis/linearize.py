@@ -27,12 +27,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from numpy.typing import ArrayLike
 from scipy.linalg import qr
 
 from noslip.analysis.small_turns import Cyclic, SmallTurns, chart_of
 from noslip.engine.backends.numpy_rows import evaluate_anyhow
 from noslip.numerics.linear import solve, spd_solve
-from noslip.system import System
+from noslip.system import Parameters, System
 from noslip.system.positions import placement
 from noslip.system.time import Timed
 
@@ -67,11 +68,11 @@ class Stability:
 
 def linearize(
     system: System,
-    q: Any,
-    v: Any,
+    q: ArrayLike,
+    v: ArrayLike,
     *,
     t: float = 0.0,
-    parameters: Any = None,
+    parameters: Parameters | None = None,
     cyclic: Cyclic = (),
 ) -> Linearization:
     """The linear equations about the steady motion through (q, v); coordinates in `cyclic` may move in it. Of
@@ -86,7 +87,7 @@ def linearize(
         raise ValueError(f"`v` must satisfy the constraint, but phi(q, v) = {np.asarray(system.phi(q, v))}")
     q, v = (np.asarray(x) for x in system.shown(q, v))
     here = _Local(system, chart, jnp.asarray(q), jnp.asarray(axes))
-    x, w = (np.asarray(y) for y in here.state(jnp.asarray(v)))
+    x, w = (y[0] for y in evaluate_anyhow(_start, chart, system, q[None], v[None], axes[None]))
     _refuse_misplaced(system, q)
     mu, G = (y[0] for y in evaluate_anyhow(_rows, chart, system, *(y[None] for y in (x, w, q, axes))))
     placed = _placed(chart, G, moving)
@@ -109,7 +110,11 @@ def linearize(
 
 
 def stability(
-    system: System, motion: Callable[[float], tuple[Any, ...]], values: Any, *, cyclic: Cyclic = ()
+    system: System,
+    motion: Callable[[float], tuple[Any, ...]],
+    values: ArrayLike,
+    *,
+    cyclic: Cyclic = (),
 ) -> Stability:
     """Eigenvalues of the steady motions motion(value), which is (q, v) or (q, v, parameters)."""
     rows = []
@@ -261,6 +266,11 @@ def _equations(
         return jnp.concatenate([velocity[jnp.array(rest, int)], change])
 
     return jax.jvp(rates, (x, u, s), (dx, du, ds))
+
+
+def _start(chart: SmallTurns, system: System, q: Array, v: Array, axes: Array) -> tuple[Array, Array]:
+    """x and w of (q, v)."""
+    return _Local(system, chart, q, axes).state(v)
 
 
 def _rows(

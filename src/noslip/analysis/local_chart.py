@@ -7,16 +7,16 @@ its coordinates, without rotations, has the same motion. Half a turn away from u
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from numpy.typing import ArrayLike
 
 from noslip.analysis.small_turns import SmallTurns, chart_of
 from noslip.rotations import compose
-from noslip.system import System
+from noslip.system import Parameters, System
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +28,7 @@ class LocalChart:
     centre: np.ndarray
 
     @classmethod
-    def about(cls, system: System, q: Any) -> LocalChart:
+    def about(cls, system: System, q: ArrayLike) -> LocalChart:
         centre = np.asarray(q, float)
         turns, axes, _ = chart_of(system, centre, ())
         return cls(turns, axes, centre)
@@ -55,17 +55,17 @@ class LocalChart:
     def system(self, system: System) -> System:
         """The same system in x."""
 
-        def lagrangian(x: Array, w: Array, p: Any) -> Array:
+        def lagrangian(x: Array, w: Array, p: Parameters) -> Array:
             return system.lagrangian(*self.state(x, w), p)
 
-        def one_forms(x: Array, p: Any) -> Array:
+        def one_forms(x: Array, p: Parameters) -> Array:
             q = self.state(x, jnp.zeros_like(x))[0]
             return jnp.asarray(system.one_forms(q, p)) @ self._slope(x)  # type: ignore[misc]
 
-        def drift(x: Array, p: Any) -> Array:
+        def drift(x: Array, p: Parameters) -> Array:
             return system.drift(self.state(x, jnp.zeros_like(x))[0], p)  # type: ignore[misc]
 
-        def force(x: Array, w: Array, t: Array, p: Any) -> Array:
+        def force(x: Array, w: Array, t: Array, p: Parameters) -> Array:
             return system.force(*self.state(x, w), t, p) @ self._slope(x)  # type: ignore[misc]
 
         return System(

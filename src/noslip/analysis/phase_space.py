@@ -31,7 +31,7 @@ from jax import Array, lax
 
 from noslip.analysis.local_chart import LocalChart
 from noslip.geometry.connection import AdaptedCoordinates
-from noslip.integrators.base import Integrator
+from noslip.integrators.base import Integrator, OwnState
 from noslip.numerics.linear import solve
 from noslip.system import System
 
@@ -67,11 +67,11 @@ class PhaseSpace:
         q, v = self.state(z)
         return jnp.concatenate([v, self.adapted.base_velocity(self.adapted.system.acceleration(q, v))])
 
-    def begin(self, z: Array) -> Any:
+    def begin(self, z: Array) -> OwnState:
         """The state of the integrator at z."""
         return self.integrator.in_mid_run(self.system, *self.state(z), jnp.zeros(()), self.step_size)
 
-    def end(self, state: Any) -> Array:
+    def end(self, state: OwnState) -> Array:
         """z of a state of the integrator."""
         seen = self.integrator.observe(state)
         return self.coordinates(seen.q, seen.v, jnp.zeros(self.system.m))
@@ -86,7 +86,7 @@ class DeformedManifold(PhaseSpace):
         on_d = AdaptedCoordinates(self.system, self.adapted.fibre)
         q = z[: self.system.n]
 
-        def newton(_: Any, v: Array) -> Array:
+        def newton(_: Array, v: Array) -> Array:
             return v.at[fibre].add(-solve(kept.mu(q, v)[:, fibre], kept.phi(q, v)))
 
         return q, lax.fori_loop(0, NEWTON_STEPS, newton, on_d.psi(q, z[self.system.n :], self.near))
@@ -125,11 +125,11 @@ class WithReaction(PhaseSpace):
     def field(self, z: Array) -> Array:
         return jnp.concatenate([super().field(z), jnp.zeros(self.system.m)])
 
-    def begin(self, z: Array) -> Any:
+    def begin(self, z: Array) -> OwnState:
         state = super().begin(z)
         return replace(state, lam=state.lam + z[z.size - self.system.m :] / self.step_size)
 
-    def end(self, state: Any) -> Array:
+    def end(self, state: OwnState) -> Array:
         seen = self.integrator.observe(state)
         other = state.lam - self.system.multipliers(seen.q, seen.v)
         return self.coordinates(seen.q, seen.v, self.step_size * other)

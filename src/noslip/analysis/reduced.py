@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from numpy.typing import ArrayLike
 from scipy.linalg import null_space
 
 from noslip.analysis.reversibility import travelled
@@ -17,10 +18,11 @@ from noslip.engine.backends.numpy_rows import evaluate_anyhow
 from noslip.geometry.chaplygin import Reduction, cyclic_coordinates, make_group
 from noslip.geometry.groups import Group
 from noslip.geometry.hamiltonization import Hamiltonization, hamiltonize
-from noslip.integrators.base import CanonicalChart, Integrator
+from noslip.integrators.base import CanonicalChart, Integrator, OwnState
 from noslip.numerics.pytrees import replaced
 from noslip.run.choose import on_cpu, trajectory_runner
 from noslip.run.pairing import pairing_of
+from noslip.run.step import Carry
 from noslip.system import System
 from noslip.trajectory import Trajectory
 
@@ -91,7 +93,7 @@ def _aligned(bases: list[np.ndarray]) -> np.ndarray:
 
 # ---- the symplectic form ------------------------------------------------------------------------------
 def symplecticity_defect(
-    system: System, integrator: Integrator, q0: Any, v0: Any, *, step_size: float, steps: int = 4
+    system: System, integrator: Integrator, q0: ArrayLike, v0: ArrayLike, *, step_size: float, steps: int = 4
 ) -> float:
     """By how much single steps miss keeping dr ^ dP on T*M, P = f dl_c/drdot: the largest entry of
     S^T J S - J over the first `steps` steps, relative to |S|^2, with S the Jacobian of a step for (r, P).
@@ -124,7 +126,13 @@ class _OwnStep:
     """Steps of a method whose state has (r, P) of its own."""
 
     def __init__(
-        self, made: Hamiltonization, integrator: Integrator, chart: CanonicalChart, q: Any, v: Any, h: float
+        self,
+        made: Hamiltonization,
+        integrator: Integrator,
+        chart: CanonicalChart,
+        q: ArrayLike,
+        v: ArrayLike,
+        h: float,
     ):
         self.system, self.chart, self.integrator, self.h = made.reduced.system, chart, integrator, h
         with on_cpu():
@@ -137,14 +145,14 @@ class _OwnStep:
         return self._point(self.carry.state)
 
     @property
-    def state(self) -> Any:
+    def state(self) -> OwnState:
         """What `traced` holds fixed."""
         return jax.tree.map(jnp.asarray, self.carry.state)
 
-    def _point(self, state: Any) -> np.ndarray:
+    def _point(self, state: OwnState) -> np.ndarray:
         return np.concatenate(self.chart.point(self.system, state))
 
-    def _next(self, carry: Any) -> Any:
+    def _next(self, carry: Carry) -> Carry:
         self.runner.restore(carry)
         step = int(carry.step) + 1
         failed = self.runner.to(step, step, step).failed
@@ -157,7 +165,7 @@ class _OwnStep:
         moved = jax.tree.map(np.asarray, self.chart.moved(self.system, self.carry.state, r, P))
         return self._point(self._next(replaced(self.carry, state=moved)).state)
 
-    def traced(self, state: Any, x: Array) -> Array:
+    def traced(self, state: OwnState, x: Array) -> Array:
         """The same, for JAX."""
         moved = self.chart.moved(self.system, state, *jnp.split(x, 2))
         there, _ = self.integrator.advance(self.system, moved, jnp.asarray(self.h))
@@ -170,7 +178,7 @@ class _OwnStep:
 class _AnyStep:
     """Steps of any method, as a map of (q, v)."""
 
-    def __init__(self, made: Hamiltonization, integrator: Integrator, q: Any, v: Any, h: float):
+    def __init__(self, made: Hamiltonization, integrator: Integrator, q: np.ndarray, v: np.ndarray, h: float):
         self.made, self.integrator, self.q, self.v, self.h = made, integrator, q, v, h
         self.base, self.start = made.reduced.base_index, q[made.reduced.base_index]
         self.momentum, self.velocity = jax.jit(made.momentum), jax.jit(_velocity_of(made))
@@ -194,7 +202,7 @@ class _AnyStep:
         return self._reduced(*self._next(q, v))
 
     @property
-    def state(self) -> Any:
+    def state(self) -> OwnState:
         """What `traced` holds fixed."""
         return jnp.asarray(self.q)
 

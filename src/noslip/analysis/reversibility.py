@@ -5,21 +5,31 @@ from __future__ import annotations
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
+from jax import Array
+from numpy.typing import ArrayLike
 
-from noslip.integrators.base import Integrator
+from noslip.engine.backends.numpy_rows import evaluate_anyhow
+from noslip.integrators.base import Integrator, OwnState
 from noslip.numerics.linear import spd_solve
 from noslip.numerics.pytrees import replaced
+from noslip.numerics.tracing import Real
 from noslip.run.choose import on_cpu, trajectory_runner
 from noslip.run.pairing import pairing_of
-from noslip.run.runner import TrajectoryRunner
+from noslip.run.runner import Rows, TrajectoryRunner
 from noslip.run.step import TURN
 from noslip.system import System
 
 
 def reversibility_defect(
-    system: System, integrator: Integrator, q0: Any, v0: Any, *, step_size: float, steps: int, t0: float = 0.0
+    system: System,
+    integrator: Integrator,
+    q0: ArrayLike,
+    v0: ArrayLike,
+    *,
+    step_size: float,
+    steps: int,
+    t0: float = 0.0,
 ) -> float:
     """Go `steps` steps forth and as many back; the largest difference to the start, relative to the
     largest component of state along the way. NaN if a solve fails.
@@ -32,7 +42,7 @@ def reversibility_defect(
         memory = _remembered(system, integrator, runner, step_size)
         there = _travel(system, runner, steps)
         carry = runner.snapshot()
-        state = _turned_round(system, integrator, carry.state, -step_size)
+        state = _turned_round(system, integrator, carry.state, -float(step_size))
         runner.restore(replaced(carry, state=jax.tree.map(np.asarray, state)))
         runner.step_size(-step_size)
         back = _travel(system, runner, 2 * steps)
@@ -43,29 +53,44 @@ def reversibility_defect(
 
 
 def _remembered(
-    system: System, integrator: Integrator, runner: TrajectoryRunner[Any], h: float
+    system: System, integrator: Integrator, runner: TrajectoryRunner[Rows], h: float
 ) -> np.ndarray:
     """The change of velocity M^-1 h mu^T lam by the reaction that the state remembers."""
     if not integrator.remembers_reaction:
         return np.zeros(system.n)
-    state: Any = jax.tree.map(jnp.asarray, runner.snapshot().state)
+    state: OwnState = runner.snapshot().state
     t, q, v = integrator.observe(state)[:3]
-    system = system.at(t)
-    return np.asarray(spd_solve(system.mass_matrix(q), h * system.mu(q, v).T @ state.lam))
+    rows = (np.asarray(x)[None] for x in (t, q, v, h * state.lam))
+    change: np.ndarray = evaluate_anyhow(_change_by, None, system, *rows)[0]
+    return change
 
 
-def _turned_round(system: System, integrator: Integrator, state: Any, h: float) -> Any:
+def _change_by(_: None, system: System, t: Array, q: Array, v: Array, impulse: Array) -> Array:
+    here = system.at(t)
+    return spd_solve(here.mass_matrix(q), here.mu(q, v).T @ impulse)
+
+
+def _turned_round(system: System, integrator: Integrator, state: OwnState, h: float) -> Any:
     """The state as the start of a step of -h."""
-    state, step = jax.tree.map(jnp.asarray, state), jnp.asarray(h)
     if integrator.history(state) is not None:
         seen = integrator.observe(state)
-        fresh = integrator.init(system, seen.q, seen.v, state.t.value, step)
+        fresh = _runner(system, integrator, seen.q, seen.v, state.t.value, h).snapshot().state
         state = integrator.with_history(state, integrator.history(fresh))
-    return integrator.for_step(system, state, step)
+    leaves, structure = jax.tree.flatten(state)
+    rows = (np.asarray(x)[None] for x in (h, *leaves))
+    found = evaluate_anyhow(_for_step, (integrator, structure), system, *rows)
+    return jax.tree.map(lambda x: x[0], found)
+
+
+def _for_step(
+    method: tuple[Integrator, jax.tree_util.PyTreeDef], system: System, h: Array, *leaves: Array
+) -> Any:
+    integrator, structure = method
+    return integrator.for_step(system, jax.tree.unflatten(structure, leaves), h)
 
 
 def travelled(
-    system: System, integrator: Integrator, q: Any, v: Any, t: Any, h: float, steps: int
+    system: System, integrator: Integrator, q: ArrayLike, v: ArrayLike, t: Real, h: float, steps: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """q and v after that many steps; h may be negative. NaN if a solve fails."""
     with on_cpu():
@@ -73,13 +98,13 @@ def travelled(
 
 
 def _runner(
-    system: System, integrator: Integrator, q: Any, v: Any, t: Any, h: float
+    system: System, integrator: Integrator, q: ArrayLike, v: ArrayLike, t: Real, h: float
 ) -> TrajectoryRunner[Any]:
     q, v = np.asarray(q, dtype=float), np.asarray(v, dtype=float)
     return trajectory_runner(pairing_of(system, integrator), q, v, float(t), float(h))
 
 
-def _travel(system: System, runner: TrajectoryRunner[Any], stop: int) -> tuple[np.ndarray, np.ndarray]:
+def _travel(system: System, runner: TrajectoryRunner[Rows], stop: int) -> tuple[np.ndarray, np.ndarray]:
     """The state at step `stop`."""
     part, _, failed = runner.to(stop, stop, stop)
     if failed:

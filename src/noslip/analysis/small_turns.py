@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from numpy.typing import ArrayLike
 
 from noslip.errors import shown, unknown_name
 from noslip.numerics.linear import spd_solve
@@ -26,7 +27,7 @@ from noslip.rotations import AXES, compose, frame, from_axis, matrix
 from noslip.system import System
 
 PARALLEL = 1e-6  # the sine between axes that give no third one
-Cyclic = Sequence[str | tuple[str, str, Any]]
+Cyclic = Sequence[str | tuple[str, str, ArrayLike]]
 
 
 @dataclass(frozen=True)
@@ -177,7 +178,7 @@ def _named(system: System, cyclic: Cyclic) -> dict[tuple[str, str], Any]:
     return found
 
 
-def _axis(name: str, axis: Any) -> np.ndarray:
+def _axis(name: str, axis: ArrayLike) -> np.ndarray:
     if isinstance(axis, str) and len(axis) == 1 and axis in AXES:
         return np.eye(3)[AXES.index(axis)]
     value = np.asarray(axis, float) if not isinstance(axis, str) else np.zeros(0)

@@ -18,6 +18,7 @@ Along the curve functions are periodic, so equally spaced states and Fourier's d
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,10 +26,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from numpy.typing import ArrayLike
 
 from noslip.engine.backends.numpy_rows import evaluate_anyhow
 from noslip.ensembles import ensemble
 from noslip.geometry.chaplygin import Reduction, make_group
+from noslip.geometry.groups import Group
 from noslip.integrators.base import Integrator
 from noslip.integrators.reduced_dla import ReducedDLA
 from noslip.system import System
@@ -45,7 +48,7 @@ class SymplecticEvolution:
 
 
 def symplectic_evolution(
-    system: System, integrator: Integrator, q0s: Any, v0s: Any, *, step_size: float, steps: int
+    system: System, integrator: Integrator, q0s: ArrayLike, v0s: ArrayLike, *, step_size: float, steps: int
 ) -> SymplecticEvolution:
     """On Q, along the runs from a closed curve of admissible states, equally spaced in a parameter of it;
     for methods with an L_d and multipliers at the nodes."""
@@ -61,7 +64,7 @@ def symplectic_evolution(
 
 
 def reduced_symplectic_evolution(
-    system: System, integrator: ReducedDLA, q0s: Any, v0s: Any, *, step_size: float, steps: int
+    system: System, integrator: ReducedDLA, q0s: ArrayLike, v0s: ArrayLike, *, step_size: float, steps: int
 ) -> SymplecticEvolution:
     """On M, with the forces of the curvature (24)-(25); from the first state on."""
     if integrator.forces != "curvature" or integrator.start != "legendre":
@@ -92,7 +95,9 @@ def _loop(p: np.ndarray, dq: np.ndarray) -> np.ndarray:
     return np.mean(np.sum(p * dq, axis=2), axis=0)
 
 
-def _rows(function: Any, static: Any, system: System, *arrays: np.ndarray) -> np.ndarray:
+def _rows(
+    function: Callable[..., Array], static: Hashable, system: System, *arrays: np.ndarray
+) -> np.ndarray:
     """A function of a state, over all members and times; an array of times is the same for all members."""
     members, times = arrays[0].shape[:2]
     flat = [np.tile(x, members) if x.ndim == 1 else x.reshape(members * times, *x.shape[2:]) for x in arrays]
@@ -107,7 +112,7 @@ def _reaction(_: None, system: System, q: Array, lam: Array) -> Array:
     return lam @ system.mu(q, jnp.zeros_like(q))
 
 
-def _momentum(group: Any, system: System, r: Array, w: Array) -> Array:
+def _momentum(group: Group, system: System, r: Array, w: Array) -> Array:
     return Reduction(system, group).momentum(r, w)
 
 

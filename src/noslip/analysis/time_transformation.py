@@ -17,6 +17,7 @@ trajectory, which is larger.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -28,6 +29,7 @@ from scipy.integrate import solve_ivp
 
 from noslip.analysis.reduced import multiplier_along
 from noslip.engine.backends.numpy_rows import evaluate_anyhow
+from noslip.engine.kept import jitted
 from noslip.geometry.chaplygin import Reduction, make_group
 from noslip.geometry.groups import Group
 from noslip.geometry.hamiltonization import Hamiltonization
@@ -105,26 +107,29 @@ def _derivative(how: tuple[Group, int], system: System, r: Array, slope: Array, 
     return g(r, slope)
 
 
+@functools.partial(jitted, static=("group", "order"))
+def _exact_rate(system: System, x: Array, group: Group, order: int) -> Array:
+    """d/dtau of x = (r, rdot, ln f, t, variation of the derivative of F of that order)."""
+    made = Hamiltonization(Reduction(system, group))
+    (r, w), f = x[:-3].reshape(2, -1), jnp.exp(x[-3])
+    growth = jnp.dot(made.omega(r), w)
+    moving = [w, made.reduced.acceleration(r, w), growth[None], jnp.ones(1)]
+    varied = jnp.abs(_derivative((group, order + 1), system, r, w / f, f))
+    return jnp.concatenate([*(x / f for x in moving), varied[None]])
+
+
 def _motion(
     system: System, group: Group, order: int, run: Trajectory, tau: np.ndarray
 ) -> tuple[np.ndarray, ...]:
     """r, r', f, t and the variation of the derivative of F of that order, of the exact motion at the times
     tau."""
-    made = Hamiltonization(Reduction(system, group))
-    base = made.reduced.base_index
+    base = Reduction(system, group).base_index
 
-    @jax.jit
-    def rate(x: Array) -> Array:
-        (r, w), f = x[:-3].reshape(2, -1), jnp.exp(x[-3])
-        growth = jnp.dot(made.omega(r), w)
-        moving = [w, made.reduced.acceleration(r, w), growth[None], jnp.ones(1)]
-        varied = jnp.abs(_derivative((group, order + 1), system, r, w / f, f))
-        return jnp.concatenate([*(x / f for x in moving), varied[None]])
+    def rate(_: float, x: np.ndarray) -> np.ndarray:
+        return np.asarray(_exact_rate(system, x, group=group, order=order))
 
     first = np.concatenate([run.q[0, base], run.v[0, base], [0.0], run.t[:1], [0.0]])
-    solved = solve_ivp(
-        lambda _, x: np.asarray(rate(x)), (0, tau[-1]), first, "DOP853", t_eval=tau, rtol=1e-13, atol=1e-14
-    ).y
+    solved = solve_ivp(rate, (0, tau[-1]), first, "DOP853", t_eval=tau, rtol=1e-13, atol=1e-14).y
     r, w = solved[:-3].T.reshape(len(tau), 2, -1).swapaxes(0, 1)
     f = np.exp(solved[-3])
     return r, w / f[:, None], f, solved[-2], solved[-1]

@@ -6,14 +6,14 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TypeVar
 
 ROUNDS = 7
 K = TypeVar("K")
 
 
 def best_of_rounds(
-    rivals: Mapping[K, Callable[[], Any]],
+    rivals: Mapping[K, Callable[[], object]],
     rounds: int = ROUNDS,
     clock: Callable[[], float] = time.perf_counter,
 ) -> dict[K, float]:

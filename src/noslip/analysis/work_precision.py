@@ -13,9 +13,9 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from noslip.analysis.scoreboard import short_name
 from noslip.analysis.timing import best_of_rounds
@@ -31,17 +31,19 @@ LONG, LONGEST = 0.05, 1.5  # seconds above which a point is timed less often, an
 ROUNDS, FEW = 15, 2
 HEAD = ("by", "setting", "seconds", "first call", "error", "energy error", "constraint error")
 State = tuple[np.ndarray, np.ndarray]
-Solver = Callable[[], tuple[float, Any, Any]]
+Solver = Callable[[], tuple[float, np.ndarray, np.ndarray]]
 Errors = tuple[float, float, float]
 
 
 @dataclass(frozen=True)
 class Rival:
-    """A way to the end with one setting: `make()` gives a solver, and calling that gives (t, q, v) there."""
+    """A way to the end with one setting: `make()` gives a solver, and calling that gives (t, q, v) there.
+    `settle()` is called after the first call, and not timed: what would be optimised some calls later is."""
 
     by: str
     setting: str
     make: Callable[[], Solver]
+    settle: Callable[[], object] = lambda: None
 
 
 @dataclass(frozen=True)
@@ -68,8 +70,8 @@ class Call:
 
     system: System
     method: Integrator
-    q0: Any
-    v0: Any
+    q0: ArrayLike
+    v0: ArrayLike
     span: float
     steps: int
     t0: float = 0.0
@@ -93,8 +95,8 @@ class Call:
 def work_precision(
     system: System,
     methods: Iterable[Integrator],
-    q0: Any,
-    v0: Any,
+    q0: ArrayLike,
+    v0: ArrayLike,
     *,
     t_end: float,
     t0: float = 0.0,
@@ -125,7 +127,7 @@ def work_precision(
     return points(rivals, errors_at_end(system, (q0, v0), truth), longest=longest) + found
 
 
-def reference_flow(system: System, q0: Any, v0: Any, t0: float = 0.0) -> Callable[[float], State]:
+def reference_flow(system: System, q0: ArrayLike, v0: ArrayLike, t0: float = 0.0) -> Callable[[float], State]:
     """The motion from (q0, v0), to round-off; each time is computed once."""
 
     @functools.cache
@@ -137,12 +139,12 @@ def reference_flow(system: System, q0: Any, v0: Any, t0: float = 0.0) -> Callabl
 
 
 def errors_at_end(
-    system: System, start: tuple[Any, Any], reference: Callable[[float], State]
-) -> Callable[[float, Any, Any], Errors]:
+    system: System, start: tuple[ArrayLike, ArrayLike], reference: Callable[[float], State]
+) -> Callable[[float, np.ndarray, np.ndarray], Errors]:
     """The function of (t, q, v) that gives the errors of `WorkPoint`."""
     initial = float(system.energy(*start))
 
-    def errors(t: float, q: Any, v: Any) -> Errors:
+    def errors(t: float, q: ArrayLike, v: ArrayLike) -> Errors:
         true_q, true_v = reference(t)
         q, v = (np.asarray(x, float) for x in system.alike(q, v, true_q))
         return (
@@ -155,7 +157,10 @@ def errors_at_end(
 
 
 def points(
-    rivals: Iterable[Rival], errors: Callable[[float, Any, Any], Errors], *, longest: float = LONGEST
+    rivals: Iterable[Rival],
+    errors: Callable[[float, np.ndarray, np.ndarray], Errors],
+    *,
+    longest: float = LONGEST,
 ) -> list[WorkPoint]:
     """A point for each rival; those of one name come from coarse to fine."""
     found: list[WorkPoint] = []
@@ -179,7 +184,9 @@ def points(
     return found
 
 
-def _first_calls(rival: Rival, errors: Callable[[float, Any, Any], Errors]) -> tuple[Solver, WorkPoint]:
+def _first_calls(
+    rival: Rival, errors: Callable[[float, np.ndarray, np.ndarray], Errors]
+) -> tuple[Solver, WorkPoint]:
     """A solver that has been called twice: its errors, and the seconds of both calls."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -187,6 +194,7 @@ def _first_calls(rival: Rival, errors: Callable[[float, Any, Any], Errors]) -> t
         solver = rival.make()
         end = solver()
         first = time.perf_counter() - began
+        rival.settle()
         before = time.process_time()
         solver()
         seconds = time.process_time() - before

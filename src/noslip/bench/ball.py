@@ -8,8 +8,6 @@ the speed what it is: down a slope a long run would end with turns of a radian i
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +15,7 @@ import numpy as np
 from jax import Array
 
 from noslip.system import System
+from noslip.system.derived import Parameters
 
 NAMES = ("x", "y", "u0", "u1", "u2", "u3")
 MASS, RADIUS, SPRING = 1.3, 0.7, 0.4
@@ -32,7 +31,7 @@ def _conjugate(u: Array) -> Array:
     return u * jnp.array([1.0, -1.0, -1.0, -1.0])
 
 
-def lagrangian(q: Array, v: Array, p: Mapping[str, Any]) -> Array:
+def lagrangian(q: Array, v: Array, p: Parameters) -> Array:
     u, rate = q[2:], v[2:]
     spin = 2 * _product(_conjugate(u), rate)[1:]  # in the body
     stretch = jnp.dot(u, rate)
@@ -44,7 +43,7 @@ def lagrangian(q: Array, v: Array, p: Mapping[str, Any]) -> Array:
     )
 
 
-def one_forms(q: Array, p: Mapping[str, Any]) -> Array:
+def one_forms(q: Array, p: Parameters) -> Array:
     def slip(v: Array) -> Array:
         turn = 2 * _product(v[2:], _conjugate(q[2:]))[1:]  # in space
         return jnp.stack([v[0] - RADIUS * turn[1], v[1] + RADIUS * turn[0], jnp.dot(q[2:], v[2:])])

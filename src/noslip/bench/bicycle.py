@@ -9,7 +9,7 @@ those of the benchmark of Meijaard, Papadopoulos, Ruina, Schwab 2007, table 1.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -18,6 +18,7 @@ import numpy as np
 from jax import Array
 
 from noslip.system import System
+from noslip.system.derived import Parameters
 
 NAMES = ("x", "y", "z", "yaw", "roll", "pitch", "steer", "rear", "front")
 BASE, TRAIL, TILT, GRAVITY = 1.02, 0.08, np.pi / 10, 9.81
@@ -65,7 +66,7 @@ def _centres(q: Array) -> tuple[Array, Array, Array, Array]:
     )
 
 
-def lagrangian(q: Array, v: Array, p: Mapping[str, Any]) -> Array:
+def lagrangian(q: Array, v: Array, p: Parameters) -> Array:
     places, speeds = jax.jvp(_centres, (q,), (v,))
     turns, rates = jax.jvp(_rotations, (q,), (v,))
     total: Any = 0.0
@@ -92,7 +93,7 @@ def _touching(wheel: int, radius: float) -> Callable[[Array], Array]:
     return rows
 
 
-def one_forms(q: Array, p: Mapping[str, Any]) -> Array:
+def one_forms(q: Array, p: Parameters) -> Array:
     return jnp.concatenate([_touching(0, -REAR[2])(q), _touching(3, -FRONT[2])(q)])
 
 

@@ -8,17 +8,13 @@ from __future__ import annotations
 
 import importlib
 import json
-import os
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from noslip.analysis.timing import best_of_rounds
-from noslip.bench.machine import versions
-from noslip.engine import shelf
+from noslip.bench.machine import printed_by, versions
 from noslip.integrators.base import Integrator
 from noslip.integrators.discrete_gradient import DiscreteGradient
 from noslip.integrators.energy_collocation import EnergyCollocation
@@ -48,24 +44,10 @@ def measure(show: Callable[[Row], None] = lambda row: None) -> dict[str, Any]:
 def _rows() -> Iterator[Row]:
     for body in STEP:
         for method in METHODS:
-            if body == "bicycle" and method == "EnergyCollocation(3)":
-                continue  # takes minutes to compile
             with tempfile.TemporaryDirectory() as folder:
-                new, later = (_process(body, method, folder) for _ in range(2))
+                code = f"from noslip.bench.bodies import print_times; print_times({body!r}, {method!r})"
+                new, later = (printed_by(code, folder) for _ in range(2))
             yield {"body": body, "method": method} | new | {"second process": later["first result"]}
-
-
-def _process(body: str, method: str, folder: str) -> Row:
-    code = f"from noslip.bench.bodies import print_times; print_times({body!r}, {method!r})"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env=os.environ | {shelf.VARIABLE: folder},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    row: Row = json.loads(done.stdout)
-    return row
 
 
 def print_times(body: str, method: str) -> None:

@@ -23,6 +23,7 @@ from noslip.systems import discover as systems
 HEAD = (
     "integrator", "system", "operations", "per evaluation", "translate, s", "compile, s", "lanes, s",
 )  # fmt: skip
+LEFT_OUT = ("integrator", "why not", "systems")
 
 
 def measure() -> dict[str, Any]:
@@ -31,11 +32,17 @@ def measure() -> dict[str, Any]:
 
 
 def cells(result: dict[str, Any]) -> list[list[str]]:
-    """The rows under `HEAD`, for people; a reason stands where the operations would."""
-    return [
-        [str(row.get(name, row.get("reason", "") if name == "operations" else "")) for name in HEAD]
-        for row in result["rows"]
-    ]
+    """The rows under `HEAD`, for people."""
+    return [[str(row[name]) for name in HEAD] for row in result["rows"] if "reason" not in row]
+
+
+def left_out(result: dict[str, Any]) -> list[list[str]]:
+    """What has no native code, under `LEFT_OUT`: systems with the same reason together."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for row in result["rows"]:
+        if "reason" in row:
+            found.setdefault((row["integrator"], row["reason"]), []).append(row["system"])
+    return [[*key, ", ".join(names)] for key, names in found.items()]
 
 
 def _rows() -> Iterator[dict[str, Any]]:

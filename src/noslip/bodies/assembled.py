@@ -30,28 +30,28 @@ class _Of(Calls):
     mechanism: Mechanism
     name: str
 
-    def called(self) -> dict[str, Any]:
+    def called(self) -> dict[str, Callable[..., Any]]:
         """What the user gave as functions of time and place."""
         return self.mechanism.functions()
 
 
 class _OfPosition(_Of):
-    def __call__(self, q: Array, p: Parameters) -> Any:
+    def __call__(self, q: Array, p: Parameters) -> Array:
         return getattr(self.mechanism, self.name)(q, 0.0, p)
 
 
 class _OfPositionAndTime(_Of):
-    def __call__(self, q: Array, t: Array, p: Parameters) -> Any:
+    def __call__(self, q: Array, t: Array, p: Parameters) -> Array:
         return getattr(self.mechanism, self.name)(q, t, p)
 
 
 class _OfState(_Of):
-    def __call__(self, q: Array, v: Array, p: Parameters) -> Any:
+    def __call__(self, q: Array, v: Array, p: Parameters) -> Array:
         return getattr(self.mechanism, self.name)(q, v, 0.0, p)
 
 
 class _OfStateAndTime(_Of):
-    def __call__(self, q: Array, v: Array, t: Array, p: Parameters) -> Any:
+    def __call__(self, q: Array, v: Array, t: Array, p: Parameters) -> Array:
         return getattr(self.mechanism, self.name)(q, v, t, p)
 
 
@@ -144,14 +144,14 @@ def _angles(mechanism: Mechanism) -> tuple[str, ...]:
     return tuple(x for x in (mechanism.coordinates[k] for k in places) if x not in held)
 
 
-def _of_position(mechanism: Mechanism, name: str, p: Parameters) -> Callable[..., Any]:
+def _of_position(mechanism: Mechanism, name: str, p: Parameters) -> Callable[..., Array]:
     q, t = _state(mechanism)
     timed = _OfPositionAndTime(mechanism, name)
     moved = mechanism.driven and depends_on(timed, 1, q, t, dict(p))
     return timed if moved else _OfPosition(mechanism, name)
 
 
-def _of_state(mechanism: Mechanism, name: str, p: Parameters) -> Callable[..., Any]:
+def _of_state(mechanism: Mechanism, name: str, p: Parameters) -> Callable[..., Array]:
     q, t = _state(mechanism)
     timed = _OfStateAndTime(mechanism, name)
     moved = mechanism.driven and depends_on(timed, 2, q, q, t, dict(p))

@@ -8,16 +8,18 @@ space of one point o, v its velocity and w the angular velocity of the body in i
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from noslip.numerics.tracing import Real, Values
+
 PRODUCT = np.cross(np.eye(3)[:, None], np.eye(3)[None])  # PRODUCT[i, j] = e_i x e_j
 
 
-def cross(a: Any, b: Any) -> Any:
+def cross(a: Values, b: Values) -> Values:
     """The vector product, as few operations on arrays."""
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         return np.cross(a, b)
@@ -31,7 +33,7 @@ def _turned(b: Array) -> Array:
     return jnp.tensordot(jnp.asarray(PRODUCT), b, (1, 0))
 
 
-def about(axis: tuple[float, float, float], angle: Any) -> Any:
+def about(axis: tuple[float, float, float], angle: Real) -> Values:
     """The matrix of a rotation about a unit vector."""
     a = np.array(axis)
     along, x = np.outer(a, a), np.cross(np.eye(3), a)
@@ -41,35 +43,35 @@ def about(axis: tuple[float, float, float], angle: Any) -> Any:
 class Axes(NamedTuple):
     """Those of a body, or others in which a body turns."""
 
-    A: Any
-    r: Any
-    o: Any
-    w: Any
-    v: Any
+    A: Values
+    r: Values
+    o: Values
+    w: Values
+    v: Values
 
-    def place(self, x: Any) -> Any:
+    def place(self, x: Values) -> Values:
         """Of a point of the body, in space."""
         return self.r + self.A @ (x - self.o) if _differ(x, self.o) else self.r
 
-    def velocity(self, x: Any) -> Any:
+    def velocity(self, x: Values) -> Values:
         """Of a point of the body, in space."""
         return self.v + self.A @ cross(self.w, x - self.o) if _differ(x, self.o) else self.v
 
-    def velocity_there(self, place: Any) -> Array:
+    def velocity_there(self, place: Values) -> Values:
         """Of the point of the body that is at a place in space."""
         return self.v + cross(self.spin, place - self.r)
 
-    def seen(self, place: Any) -> Array:
+    def seen(self, place: Values) -> Values:
         """A place in space, in these axes."""
         return self.o + self.A.T @ (place - self.r)
 
     @property
-    def spin(self) -> Array:
+    def spin(self) -> Values:
         """The angular velocity in space."""
         return self.A @ self.w
 
 
-def _differ(x: Any, y: Any) -> bool:
+def _differ(x: Values, y: Values) -> bool:
     """Whether two points may differ."""
     known = isinstance(x, np.ndarray) and isinstance(y, np.ndarray)
     return not known or bool(np.any(x != y))

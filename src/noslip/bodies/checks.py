@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -12,11 +11,12 @@ from noslip.bodies.shapes import RollingShape
 from noslip.bodies.surfaces import RollingSurface
 from noslip.bodies.values import names_in, of
 from noslip.errors import shown, unknown_name
+from noslip.system.derived import Parameters
 
 ROUND_OFF = 1e-12  # of the inertia
 
 
-def refuse_bad_name(kind: str, name: Any, taken: Iterable[str]) -> None:
+def refuse_bad_name(kind: str, name: object, taken: Iterable[str]) -> None:
     """Names are words that nothing else has."""
     if not isinstance(name, str) or not name:
         raise ValueError(f"the name of {kind} must be a word, but {shown(name)} was given")
@@ -24,14 +24,14 @@ def refuse_bad_name(kind: str, name: Any, taken: Iterable[str]) -> None:
         raise ValueError(f"the name of {kind} must be new, but there is a '{name}' already")
 
 
-def refuse_unknown_parameters(what: str, part: Any, parameters: Mapping[str, Any]) -> None:
+def refuse_unknown_parameters(what: str, part: object, parameters: Parameters) -> None:
     """A word in the place of a number must be a parameter of the model."""
     for name in names_in(part):
         if name not in parameters:
             raise ValueError(f"{what} uses an {unknown_name('parameter', name, parameters)}")
 
 
-def refuse_impossible_masses(body: RigidBody, parameters: Mapping[str, Any]) -> None:
+def refuse_impossible_masses(body: RigidBody, parameters: Parameters) -> None:
     """Masses are positive, and no moment of inertia is greater than the sum of the others."""
     J = np.asarray(of(body.inertia, parameters), float)
     if body.mass is None:
@@ -49,7 +49,7 @@ def refuse_impossible_masses(body: RigidBody, parameters: Mapping[str, Any]) -> 
         )
 
 
-def refuse_bad_shape(body: str, shape: Any) -> None:
+def refuse_bad_shape(body: str, shape: object) -> None:
     """A shape is one of `shapes`."""
     if shape is not None and not isinstance(shape, RollingShape):
         raise TypeError(
@@ -58,7 +58,7 @@ def refuse_bad_shape(body: str, shape: Any) -> None:
         )
 
 
-def refuse_bad_contact(body: str, other: str, shape: RollingShape | None, surface: Any) -> None:
+def refuse_bad_contact(body: str, other: str, shape: RollingShape | None, surface: object) -> None:
     """Something with a shape rolls on something else, and where that is curved it is a sphere."""
     if not isinstance(surface, RollingSurface):
         raise TypeError(
@@ -75,7 +75,9 @@ def refuse_bad_contact(body: str, other: str, shape: RollingShape | None, surfac
         raise ValueError(f"only spheres can roll on curved surfaces, but '{body}' is a disk or a torus")
 
 
-def refuse_bad_sizes(what: str, parts: Iterable[Any], parameters: Mapping[str, Any]) -> None:
+def refuse_bad_sizes(
+    what: str, parts: Iterable[RollingShape | RollingSurface], parameters: Parameters
+) -> None:
     """Radii are positive."""
     for part in parts:
         for name in part.sizes:

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
 from noslip import rotations
 from noslip.bodies.axes import Axes, about
-from noslip.bodies.values import UNIT, OfTime, Vector, axis, of, vector
+from noslip.bodies.values import UNIT, AxisLike, OfTime, Vector, VectorLike, axis, of, vector
 from noslip.errors import shown
+from noslip.numerics.tracing import Real
+from noslip.system.derived import Parameters
 
 Triple = tuple[float, float, float]
 Named = str | OfTime | None
@@ -53,7 +54,7 @@ class Joint:
         """That of the last rotation, which a body that is symmetric about it need not see."""
         return self.turns[-1] if self.turns else None
 
-    def turned(self, base: Axes, x: Sequence[Any], dx: Sequence[Any], spun: bool) -> Axes:
+    def turned(self, base: Axes, x: Sequence[Real], dx: Sequence[Real], spun: bool) -> Axes:
         """After the rotations by `turns`; the last turns the axes only where they are `spun`."""
         A, w = base.A, base.w
         for k, (a, angle, rate) in enumerate(zip(self.turns, x, dx, strict=True)):
@@ -63,7 +64,9 @@ class Joint:
             w = w + np.array(a) * rate
         return base._replace(A=A, w=w)
 
-    def move(self, base: Axes, x: Sequence[Any], dx: Sequence[Any], p: Any, spun: bool = True) -> Axes:
+    def move(
+        self, base: Axes, x: Sequence[Real], dx: Sequence[Real], p: Parameters, spun: bool = True
+    ) -> Axes:
         """The axes of the body, from those of its carrier, coordinates and their rates."""
         at = of(self.at, p)
         held = Axes(base.A, base.place(at), of(self.own, p), base.w, base.velocity(at))
@@ -95,7 +98,9 @@ class _Prismatic(Joint):
     def usual(self) -> tuple[str, ...]:
         return ("",)
 
-    def move(self, base: Axes, x: Sequence[Any], dx: Sequence[Any], p: Any, spun: bool = True) -> Axes:
+    def move(
+        self, base: Axes, x: Sequence[Real], dx: Sequence[Real], p: Parameters, spun: bool = True
+    ) -> Axes:
         at = of(self.at, p) + np.array(self.axis) * x[0]
         velocity = base.velocity(at) + base.A @ (np.array(self.axis) * dx[0])
         return Axes(base.A, base.place(at), of(self.own, p), base.w, velocity)
@@ -121,7 +126,9 @@ class _Afloat(Joint):
     def turns(self) -> tuple[Triple, ...]:
         return tuple(UNIT[letter] for letter in self.sequence)
 
-    def move(self, base: Axes, x: Sequence[Any], dx: Sequence[Any], p: Any, spun: bool = True) -> Axes:
+    def move(
+        self, base: Axes, x: Sequence[Real], dx: Sequence[Real], p: Parameters, spun: bool = True
+    ) -> Axes:
         n, zero = self.directions, (0.0,) * (3 - self.directions)
         along = jnp.stack([jnp.asarray(c, float) for c in (*dx[:n], *zero)])
         at = of(self.at, p) + jnp.stack([jnp.asarray(c, float) for c in (*x[:n], *zero)])
@@ -135,8 +142,8 @@ class _Afloat(Joint):
 
 def free(
     *,
-    at: Any = (0.0, 0.0, 0.0),
-    own: Any = (0.0, 0.0, 0.0),
+    at: VectorLike = (0.0, 0.0, 0.0),
+    own: VectorLike = (0.0, 0.0, 0.0),
     names: Sequence[str] | None = None,
     sequence: str = "",
 ) -> Joint:
@@ -159,7 +166,7 @@ def free(
 
 
 def planar(
-    *, at: Any = (0.0, 0.0, 0.0), own: Any = (0.0, 0.0, 0.0), names: Sequence[str] | None = None
+    *, at: VectorLike = (0.0, 0.0, 0.0), own: VectorLike = (0.0, 0.0, 0.0), names: Sequence[str] | None = None
 ) -> Joint:
     """Motion in the plane of the carrier's x and y: coordinates x, y and yaw."""
     return _named(
@@ -170,25 +177,29 @@ def planar(
     )
 
 
-def revolute(about: Any, *, at: Any = (0.0, 0.0, 0.0), own: Any = None, angle: Named = None) -> Joint:
+def revolute(
+    about: AxisLike, *, at: VectorLike = (0.0, 0.0, 0.0), own: VectorLike | None = None, angle: Named = None
+) -> Joint:
     """A hinge with an axis through `at`; `angle` names its coordinate, which is else named as the body, or is
     a function of t, or of t and the parameters."""
     names, driven = _coordinate("angle", angle)
     return _Revolute(vector("`at`", at), _own(own, at), names, driven, axis("the axis of a hinge", about))
 
 
-def prismatic(along: Any, *, at: Any = (0.0, 0.0, 0.0), own: Any = None, length: Named = None) -> Joint:
+def prismatic(
+    along: AxisLike, *, at: VectorLike = (0.0, 0.0, 0.0), own: VectorLike | None = None, length: Named = None
+) -> Joint:
     """A slide along an axis; `length` is to it what `angle` is to a hinge."""
     names, driven = _coordinate("length", length)
     return _Prismatic(vector("`at`", at), _own(own, at), names, driven, axis("the axis of a slide", along))
 
 
-def fixed(*, at: Any = (0.0, 0.0, 0.0), own: Any = None) -> Joint:
+def fixed(*, at: VectorLike = (0.0, 0.0, 0.0), own: VectorLike | None = None) -> Joint:
     """No motion at all: the body is a part of its carrier."""
     return _Fixed(vector("`at`", at), _own(own, at))
 
 
-def _own(own: Any, at: Any) -> Vector:
+def _own(own: VectorLike | None, at: VectorLike) -> Vector:
     return vector("`at`", at) if own is None else vector("`own`", own)
 
 

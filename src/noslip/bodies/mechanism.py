@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,9 +33,10 @@ from noslip.bodies.parts import (
     RollingContact,
     Touch,
 )
+from noslip.bodies.shapes import Triple
 from noslip.bodies.values import Number, OfTime, of
-
-Parameters = Mapping[str, Any]
+from noslip.numerics.tracing import Real, Values
+from noslip.system.derived import Parameters
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class Mechanism:
         return self._hash
 
     # ---- the tree ---------------------------------------------------------------------------------
-    def motion(self, q: Any, v: Any, t: Any, p: Parameters) -> Motion:
+    def motion(self, q: Values, v: Values, t: Real, p: Parameters) -> Motion:
         """All axes at a state."""
         return Motion(self, q, v, t, p)
 
@@ -73,7 +74,7 @@ class Mechanism:
         """Whether joints are moved by functions of time."""
         return any(body.joint.driven is not None for body in self.bodies)
 
-    def functions(self) -> dict[str, Any]:
+    def functions(self) -> dict[str, Callable[..., Any]]:
         """What was given as functions: of time by joints, of place by surfaces."""
         joints = {f"the joint of '{body.name}'": body.joint.driven for body in self.bodies}
         surfaces = {
@@ -82,7 +83,7 @@ class Mechanism:
         return {name: function for name, function in (joints | surfaces).items() if function is not None}
 
     # ---- the system -------------------------------------------------------------------------------
-    def lagrangian(self, q: Any, v: Any, t: Any, p: Parameters) -> Array:
+    def lagrangian(self, q: Values, v: Values, t: Real, p: Parameters) -> Array:
         """Kinetic energy less that of gravity and springs."""
         motion, total = self.motion(q, v, t, p), jnp.zeros(())
         gravity = of(self.gravity, p) * np.array(self.down)
@@ -114,7 +115,7 @@ class Mechanism:
         parts: tuple[RollingContact | Edge, ...] = (*self.contacts, *self.edges)
         return tuple((part.name, x) for part in parts for x in part.directions)
 
-    def gaps(self, q: Any, t: Any, p: Parameters) -> Array:
+    def gaps(self, q: Values, t: Real, p: Parameters) -> Array:
         """The values of all holonomic constraints."""
         motion = self.motion(q, jnp.zeros(len(self.coordinates)), t, p)
         rows = [motion.touch(contact).gap for contact in self.contacts]
@@ -123,7 +124,7 @@ class Mechanism:
             rows += motion.misalignment(closure) if closure.axis else []
         return jnp.stack(rows)
 
-    def slips(self, q: Any, v: Any, t: Any, p: Parameters) -> Array:
+    def slips(self, q: Values, v: Values, t: Real, p: Parameters) -> Array:
         """The values of all velocity constraints."""
         motion, rows = self.motion(q, v, t, p), []
         for contact in self.contacts:
@@ -135,21 +136,21 @@ class Mechanism:
             rows.append(jnp.dot(axes.A @ np.array(edge.normal), axes.velocity(of(edge.at, p))))
         return jnp.stack(rows)
 
-    def holonomic(self, q: Any, t: Any, p: Parameters) -> Array:
+    def holonomic(self, q: Values, t: Real, p: Parameters) -> Array:
         """The holonomic constraints that are kept."""
         return _chosen(self.gaps(q, t, p), self.kept_positions)
 
-    def one_forms(self, q: Any, t: Any, p: Parameters) -> Array:
+    def one_forms(self, q: Values, t: Real, p: Parameters) -> Array:
         """The velocity constraints that are kept, by v."""
         rest = jnp.zeros(len(self.coordinates))
         return jax.jacfwd(lambda v: _chosen(self.slips(q, v, t, p), self.kept_velocities))(rest)
 
-    def drift(self, q: Any, t: Any, p: Parameters) -> Array:
+    def drift(self, q: Values, t: Real, p: Parameters) -> Array:
         """What slips while the coordinates rest."""
         rest = jnp.zeros(len(self.coordinates))
         return _chosen(self.slips(q, rest, t, p), self.kept_velocities)
 
-    def force(self, q: Any, v: Any, t: Any, p: Parameters) -> Array:
+    def force(self, q: Values, v: Values, t: Real, p: Parameters) -> Array:
         """Of motors, pushes and dampers."""
         total = jnp.zeros(len(self.coordinates))
         for motor in self.motors:
@@ -175,7 +176,7 @@ class Mechanism:
         """Of motors and pushes."""
         return (*(part.input for part in self.motors), *(part.input for part in self.pushes))
 
-    def _pushed(self, push: Push, q: Any, t: Any, p: Parameters) -> Array:
+    def _pushed(self, push: Push, q: Values, t: Real, p: Parameters) -> Array:
         def power(v: Array) -> Array:
             motion = self.motion(q, v, t, p)
             along = np.array(push.along)
@@ -184,7 +185,7 @@ class Mechanism:
 
         return jax.grad(power)(jnp.zeros(len(self.coordinates)))
 
-    def _damped(self, spring: PointSpring, q: Any, v: Any, t: Any, p: Parameters) -> Array:
+    def _damped(self, spring: PointSpring, q: Values, v: Values, t: Real, p: Parameters) -> Array:
         def rate(v: Array) -> Array:
             motion = self.motion(q, v, t, p)
             away = motion.place(spring.first) - motion.place(spring.second)
@@ -202,12 +203,12 @@ class Mechanism:
 class Motion:
     """A mechanism at one state: the axes of its bodies, made when they are asked for."""
 
-    def __init__(self, mechanism: Mechanism, q: Any, v: Any, t: Any, p: Parameters):
+    def __init__(self, mechanism: Mechanism, q: Values, v: Values, t: Real, p: Parameters):
         self.bodies = {body.name: body for body in mechanism.bodies}
         self.q, self.v, self.t, self.p = q, v, t, p
         self._made: dict[tuple[str, bool], Axes] = {}
 
-    def axes(self, name: str, symmetry: Any = None) -> Axes:
+    def axes(self, name: str, symmetry: Triple | None = None) -> Axes:
         """Those of a body; without its last turn if that is about an axis of `symmetry`."""
         if name == GROUND_NAME:
             return GROUND
@@ -221,18 +222,18 @@ class Motion:
             self._made[name, spun] = body.joint.move(self.axes(body.on), x, dx, self.p, spun)
         return self._made[name, spun]
 
-    def _values(self, body: RigidBody) -> tuple[list[Any], list[Any]]:
+    def _values(self, body: RigidBody) -> tuple[Sequence[Real], Sequence[Real]]:
         """The joint's coordinates and their rates."""
         if body.joint.driven is None:
             return [self.q[k] for k in body.slots], [self.v[k] for k in body.slots]
         value, rate = driven(body.joint.driven, self.t, self.p)
         return [value], [rate]
 
-    def place(self, point: Point) -> Array:
+    def place(self, point: Point) -> Values:
         """Of a point of a body."""
         return self.axes(point[0]).place(of(point[1], self.p))
 
-    def velocity(self, point: Point) -> Array:
+    def velocity(self, point: Point) -> Values:
         """Of a point of a body."""
         return self.axes(point[0]).velocity(of(point[1], self.p))
 
@@ -258,11 +259,11 @@ class Motion:
         return [jnp.dot(across, leaning), jnp.dot(np.cross(axis, across), leaning)]
 
 
-def driven(function: OfTime, t: Any, p: Parameters) -> tuple[Array, Array]:
+def driven(function: OfTime, t: Real, p: Parameters) -> tuple[Array, Array]:
     """The value of a function of time, and its rate."""
     takes_p = len(inspect.signature(function).parameters) > 1
 
-    def value(s: Any) -> Array:
+    def value(s: Array) -> Array:
         return jnp.asarray(function(s, p) if takes_p else function(s), float)
 
     t = jnp.asarray(t, float)

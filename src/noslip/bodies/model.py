@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from numpy.typing import ArrayLike
 
 from noslip.bodies import checks
 from noslip.bodies.assembled import mechanism_of, system_of, with_coordinates
@@ -29,9 +30,22 @@ from noslip.bodies.reactions import Reaction, reactions
 from noslip.bodies.shapes import RollingShape
 from noslip.bodies.starts import found_start, gaps_at
 from noslip.bodies.surfaces import RollingSurface
-from noslip.bodies.values import Number, axis, number, tensor, vector
+from noslip.bodies.values import (
+    AxisLike,
+    Number,
+    NumberLike,
+    PointLike,
+    TensorLike,
+    Vector,
+    VectorLike,
+    axis,
+    number,
+    tensor,
+    vector,
+)
 from noslip.engine.backends.numpy_rows import evaluate_anyhow
 from noslip.errors import shown, unknown_name
+from noslip.numerics.tracing import Real, Values
 from noslip.system import System
 from noslip.system.values import as_parameter
 
@@ -45,7 +59,7 @@ class Model:
     `parameters` may stand instead; these are the parameters of the system.
     """
 
-    def __init__(self, *, gravity: Any, down: Any = "-z", parameters: Parameters | None = None):
+    def __init__(self, *, gravity: NumberLike, down: AxisLike = "-z", parameters: Parameters | None = None):
         if not isinstance(parameters, Mapping | None):
             raise TypeError(f"`parameters` must be a mapping of names, but {shown(parameters)} was given")
         self.parameters = {name: as_parameter(name, x) for name, x in (parameters or {}).items()}
@@ -68,9 +82,9 @@ class Model:
         *,
         joint: Joint,
         on: str = GROUND_NAME,
-        mass: Any = None,
-        inertia: Any = 0.0,
-        centre: Any = None,
+        mass: NumberLike | None = None,
+        inertia: TensorLike = 0.0,
+        centre: VectorLike | None = None,
         shape: RollingShape | None = None,
     ) -> None:
         """A body with its mass centre at `centre`, by default the joint's own point, and its inertia about
@@ -123,7 +137,9 @@ class Model:
         checks.refuse_bad_sizes(f"contact '{name}'", (rolling, surface), self.parameters)
         self._contacts.append(made)
 
-    def knife_edge(self, body: str, *, at: Any = None, normal: Any = "y", name: str | None = None) -> None:
+    def knife_edge(
+        self, body: str, *, at: VectorLike | None = None, normal: AxisLike = "y", name: str | None = None
+    ) -> None:
         """A blade, or a wheel whose turn does not matter: the point `at` of the body, by default its mass
         centre, does not move along `normal`, in the axes of the body."""
         self._known(body, ground=False)
@@ -133,7 +149,9 @@ class Model:
         self._edges.append(Edge(name, body, place, axis("`normal`", normal)))
         checks.refuse_unknown_parameters(f"knife edge '{name}'", place, self.parameters)
 
-    def loop(self, first: Any, second: Any, *, hinge: Any = None, name: str | None = None) -> None:
+    def loop(
+        self, first: PointLike, second: PointLike, *, hinge: AxisLike | None = None, name: str | None = None
+    ) -> None:
         """Closes a loop: the point (body, place) is the other one; with the axis of a
         `hinge`, the same in both bodies, they only turn about it."""
         points = self._point("`first`", first), self._point("`second`", second)
@@ -144,7 +162,13 @@ class Model:
         self._closures.append(Closure(name, *points, None if hinge is None else axis("`hinge`", hinge)))
 
     def spring(
-        self, first: Any, second: Any, *, stiffness: Any = 0.0, length: Any = 0.0, damping: Any = 0.0
+        self,
+        first: PointLike,
+        second: PointLike,
+        *,
+        stiffness: NumberLike = 0.0,
+        length: NumberLike = 0.0,
+        damping: NumberLike = 0.0,
     ) -> None:
         """Between two points (body, place): a spring of a length at rest, and a damper along it."""
         points = self._point("`first`", first), self._point("`second`", second)
@@ -153,7 +177,12 @@ class Model:
         self._springs.append(made)
 
     def joint_spring(
-        self, coordinate: str, *, stiffness: Any = 0.0, rest: Any = 0.0, damping: Any = 0.0
+        self,
+        coordinate: str,
+        *,
+        stiffness: NumberLike = 0.0,
+        rest: NumberLike = 0.0,
+        damping: NumberLike = 0.0,
     ) -> None:
         """At the coordinate of a joint: a spring, and a damper."""
         made = JointSpring(str(coordinate), *_springy(stiffness, rest, damping, "rest"))
@@ -165,7 +194,7 @@ class Model:
         checks.refuse_bad_name("an input", input, {*self._inputs(), *self.parameters})
         self._motors.append(Motor(str(coordinate), input))
 
-    def push(self, input: str, point: Any, *, along: Any, turns: bool = False) -> None:
+    def push(self, input: str, point: PointLike, *, along: AxisLike, turns: bool = False) -> None:
         """The input of that name is the force on a point (body, place), along a direction of space; one that
         `turns` is a direction of the body."""
         checks.refuse_bad_name("an input", input, {*self._inputs(), *self.parameters})
@@ -181,10 +210,10 @@ class Model:
 
     def start(
         self,
-        positions: Mapping[str, Any] | None = None,
-        rates: Mapping[str, Any] | None = None,
+        positions: Mapping[str, ArrayLike] | None = None,
+        rates: Mapping[str, ArrayLike] | None = None,
         *,
-        near: Mapping[str, Any] | None = None,
+        near: Mapping[str, ArrayLike] | None = None,
         t: float = 0.0,
     ) -> Start:
         """(q, v) at which all contacts touch, all loops are closed and nothing slips. `positions` are kept,
@@ -198,19 +227,23 @@ class Model:
         """All parts as one value, with the constraints that are kept."""
         return mechanism_of(self.system())
 
-    def poses(self, q: Any, p: Parameters | None = None, t: Any = 0.0) -> dict[str, tuple[Array, Array]]:
+    def poses(
+        self, q: Sequence[float] | Values, p: Parameters | None = None, t: Real = 0.0
+    ) -> dict[str, tuple[Array, Values]]:
         """Of each body the matrix from its axes to space, and where the origin of these axes is."""
         motion = self.mechanism.motion(jnp.asarray(q), jnp.zeros(len(q)), t, self._values(p))
         axes = {name: motion.axes(name) for name in self._bodies}
         return {name: (jnp.asarray(there.A), there.place(np.zeros(3))) for name, there in axes.items()}
 
-    def contact_points(self, q: Any, p: Parameters | None = None, t: Any = 0.0) -> dict[str, Array]:
+    def contact_points(
+        self, q: Sequence[float] | Values, p: Parameters | None = None, t: Real = 0.0
+    ) -> dict[str, Values]:
         """Where the bodies touch, in space."""
         motion = self.mechanism.motion(jnp.asarray(q), jnp.zeros(len(q)), t, self._values(p))
         return {contact.name: motion.touch(contact).point for contact in self._contacts}
 
     @property
-    def shapes(self) -> dict[str, tuple[RollingShape, Any]]:
+    def shapes(self) -> dict[str, tuple[RollingShape, Vector]]:
         """The shapes of the bodies that have one, each with its middle in the axes of the body."""
         found = {name: body for name, body in self._bodies.items() if body.shape is not None}
         return {
@@ -218,7 +251,9 @@ class Model:
             for name, body in found.items()
         }
 
-    def gaps(self, q: Any, p: Parameters | None = None, t: Any = 0.0) -> dict[tuple[str, str], float]:
+    def gaps(
+        self, q: Sequence[float] | Values, p: Parameters | None = None, t: Real = 0.0
+    ) -> dict[tuple[str, str], float]:
         """How far from closed each contact and loop is, by name and direction."""
         rows = self.mechanism.position_rows
         if not rows:
@@ -234,12 +269,12 @@ class Model:
         return reactions(self.system(), self.mechanism, run)
 
     # ---- how ---------------------------------------------------------------------------------------
-    def _known(self, name: Any, ground: bool = True) -> None:
+    def _known(self, name: str, ground: bool = True) -> None:
         known = [GROUND_NAME, *self._bodies] if ground else list(self._bodies)
         if name not in known:
             raise ValueError(unknown_name("body", name, known))
 
-    def _point(self, what: str, given: Any) -> Point:
+    def _point(self, what: str, given: object) -> Point:
         if not isinstance(given, tuple | list) or len(given) != 2 or not isinstance(given[0], str):
             raise ValueError(f"{what} must be a pair of a body and a place, but {shown(given)} was given")
         self._known(given[0])
@@ -275,7 +310,9 @@ class Model:
         )
 
 
-def _springy(stiffness: Any, rest: Any, damping: Any, word: str) -> tuple[Number, Number, Number]:
+def _springy(
+    stiffness: NumberLike, rest: NumberLike, damping: NumberLike, word: str
+) -> tuple[Number, Number, Number]:
     values = number("`stiffness`", stiffness), number(f"`{word}`", rest), number("`damping`", damping)
     if not values[0] and not values[2]:
         raise ValueError("a spring must have a `stiffness` or a `damping`, but neither was given")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -15,6 +14,8 @@ from noslip.bodies.joints import Joint
 from noslip.bodies.shapes import RollingShape
 from noslip.bodies.surfaces import RollingSurface
 from noslip.bodies.values import Number, Vector, of
+from noslip.numerics.tracing import Values
+from noslip.system.derived import Parameters
 
 GROUND_NAME = "ground"
 Point = tuple[str, Vector]  # of a body, in its axes
@@ -49,7 +50,7 @@ class RigidBody:
             and np.all(np.abs(np.cross(arm, axis)) <= 1e-15 * np.max(np.abs(arm), initial=0.0))
         )
 
-    def energies(self, axes: Axes, gravity: Any, p: Mapping[str, Any]) -> tuple[Array, Array]:
+    def energies(self, axes: Axes, gravity: Values, p: Parameters) -> tuple[Array, Array]:
         """Kinetic and potential."""
         mass, centre = of(self.mass, p), of(self.centre, p)
         v = axes.velocity(centre)
@@ -61,13 +62,13 @@ class Touch(NamedTuple):
     """A contact at some state: the gap, and what slips along two directions and about the normal; the
     point, the normal and the directions in space."""
 
-    gap: Any
-    slip: Any
-    spin: Any
-    point: Any
-    normal: Any
-    along: Any
-    sideways: Any
+    gap: Array
+    slip: Values
+    spin: Array
+    point: Values
+    normal: Values
+    along: Values
+    sideways: Values
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ class RollingContact:
         """What its velocity constraints are."""
         return ("along", "sideways", "spin") if self.rubber else ("along", "sideways")
 
-    def touch(self, body: Axes, ground: Axes, p: Mapping[str, Any]) -> Touch:
+    def touch(self, body: Axes, ground: Axes, p: Parameters) -> Touch:
         """`ground` are the axes of the surface."""
         middle = body.place(of(self.middle, p))
         seen = ground.seen(middle)

@@ -18,7 +18,9 @@ from noslip.bodies.mechanism import Mechanism
 from noslip.bodies.parts import Edge, RollingContact
 from noslip.engine.backends.numpy_rows import evaluate_anyhow
 from noslip.errors import shown
+from noslip.numerics.tracing import Values
 from noslip.system import System
+from noslip.system.derived import Parameters
 
 CUT = 1e-9  # of the greatest normal force
 
@@ -75,7 +77,7 @@ def reactions(system: System, mechanism: Mechanism, run: Any) -> dict[str, React
 
 
 def _by_row(
-    rows: tuple[tuple[str, str], ...], kept: tuple[int, ...] | None, multipliers: Any
+    rows: tuple[tuple[str, str], ...], kept: tuple[int, ...] | None, multipliers: Values
 ) -> dict[tuple[str, str], np.ndarray]:
     """The multiplier of every row; NaN for those that were left out."""
     values = np.full((len(multipliers), len(rows)), np.nan)
@@ -83,7 +85,7 @@ def _by_row(
     return {row: values[:, k] for k, row in enumerate(rows)}
 
 
-def _directions(mechanism: Mechanism, p: Any, q: Array, t: Array) -> tuple[Array, ...]:
+def _directions(mechanism: Mechanism, p: Parameters, q: Array, t: Array) -> tuple[Array, ...]:
     """Of each contact along, sideways and the normal; of each edge its normal."""
     motion = mechanism.motion(q, jnp.zeros_like(q), t, p)
     touches = [motion.touch(contact) for contact in mechanism.contacts]

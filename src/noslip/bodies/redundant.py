@@ -8,8 +8,7 @@ bodies alone. Holonomic rows come first.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
@@ -18,15 +17,14 @@ from jax import Array
 
 from noslip.bodies.mechanism import Mechanism
 from noslip.engine.backends.numpy_rows import evaluate_anyhow
+from noslip.system.derived import Parameters
 
 SAMPLES = 12
 DEPENDENT = 1e-9  # of the size of a row
 OPEN = 1e-9  # of the coordinates' and the model's sizes
 
 
-def without_redundant_rows(
-    mechanism: Mechanism, rotations: Sequence[slice], p: Mapping[str, Any]
-) -> Mechanism:
+def without_redundant_rows(mechanism: Mechanism, rotations: Sequence[slice], p: Parameters) -> Mechanism:
     """The mechanism that keeps what it must; refuses what can never hold."""
     k = len(mechanism.position_rows)
     if not k + len(mechanism.velocity_rows):
@@ -67,7 +65,7 @@ def _independent(slopes: np.ndarray) -> list[int]:
     return kept
 
 
-def _rows(mechanism: Mechanism, p: Mapping[str, Any], q: Array, t: Array) -> tuple[Array, Array]:
+def _rows(mechanism: Mechanism, p: Parameters, q: Array, t: Array) -> tuple[Array, Array]:
     """The values of the holonomic rows, and the derivatives of all rows, by q and by v."""
     rest, found = jnp.zeros_like(q), []
     values = jnp.zeros(0)

@@ -4,7 +4,6 @@ the forces of contacts and edges. In space z is up, whatever the model's `down` 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -14,6 +13,7 @@ from noslip.bodies.axes import Axes
 from noslip.bodies.mechanism import Mechanism, Motion, Parameters
 from noslip.bodies.parts import RigidBody
 from noslip.bodies.values import of
+from noslip.numerics.tracing import Values
 from noslip.rotations import compose, from_matrix, matrix
 from noslip.scenes import (
     BLUE,
@@ -65,12 +65,14 @@ class _Drawing:
             turn = away * np.array([1.0, -1.0, -1.0, -1.0])
         self.turn, self.B = turn, matrix(turn)
 
-    def solid(self, shape: Shape, place: Any, turned: Any, name: str, colour: str, see: float = 1.0) -> Solid:
+    def solid(
+        self, shape: Shape, place: Values, turned: Values, name: str, colour: str, see: float = 1.0
+    ) -> Solid:
         pattern = "sectors" if colour == ORANGE else "plain"
         rotation = compose(self.turn, turned)
         return Solid(shape, self.B @ place, rotation, name=name, colour=colour, pattern=pattern, opacity=see)
 
-    def bar(self, start: Any, end: Any, name: str) -> tuple[Solid, Any]:
+    def bar(self, start: Values, end: Values, name: str) -> tuple[Solid, Values]:
         rotation, length = along(start, end)
         shape = Cylinder(BAR * length, length)
         return self.solid(shape, (start + end) / 2, rotation, name, SKY), length
@@ -136,7 +138,7 @@ class _Drawing:
             found.append(self._arrow(edge.name, self.motion.place((edge.body, edge.at)), ways, rows))
         return found
 
-    def _arrow(self, name: str, place: Any, ways: dict[str, Any], rows: list[tuple[str, str]]) -> Arrow:
+    def _arrow(self, name: str, place: Values, ways: dict[str, Values], rows: list[tuple[str, str]]) -> Arrow:
         zero = jnp.zeros(3)
         directions = [self.B @ ways[way] if part == name and way in ways else zero for part, way in rows]
         forces = jnp.stack(directions) if rows else np.zeros((0, 3))

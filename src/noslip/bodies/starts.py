@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from numpy.typing import ArrayLike
 
 from noslip import rotations
 from noslip.bodies.mechanism import Mechanism
 from noslip.engine.backends.numpy_rows import evaluate_anyhow
 from noslip.errors import shown, unknown_name
 from noslip.system import System
+from noslip.system.derived import Parameters
 
 CLOSED = 1e-9  # of the sizes of positions and rates
 DEPENDENT = 1e-13
@@ -24,9 +25,9 @@ ZERO = 1e-18  # of the fastest
 def found_start(
     system: System,
     mechanism: Mechanism,
-    positions: Mapping[str, Any],
-    rates: Mapping[str, Any],
-    near: Mapping[str, Any],
+    positions: Mapping[str, ArrayLike],
+    rates: Mapping[str, ArrayLike],
+    near: Mapping[str, ArrayLike],
     t: float,
 ) -> tuple[np.ndarray, np.ndarray]:
     """See `Model.start`."""
@@ -79,7 +80,7 @@ def _velocities(_: None, system: System, q: Array) -> tuple[Array, Array, Array]
     return system.mu(q, rest), system.phi(q, rest), system.mass_matrix(q)
 
 
-def _by_name(system: System, given: Mapping[str, Any], size: int) -> dict[str, np.ndarray]:
+def _by_name(system: System, given: Mapping[str, ArrayLike], size: int) -> dict[str, np.ndarray]:
     if not isinstance(given, Mapping):
         raise TypeError(f"a start must be given by a mapping of names, but {shown(given)} was given")
     known = [*system.coordinates, *system.rotations]
@@ -134,6 +135,6 @@ def _gaps(system: System, mechanism: Mechanism, q: np.ndarray, t: float) -> np.n
     return np.asarray(found[0])
 
 
-def gaps_at(mechanism: Mechanism, p: Any, q: Array, t: Array) -> Array:
+def gaps_at(mechanism: Mechanism, p: Parameters, q: Array, t: Array) -> Array:
     """As a function of rows."""
     return mechanism.gaps(q, t, p)

@@ -13,20 +13,23 @@ of `shapes`, say. Other surfaces are met by spheres: c is at the distance r, and
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from noslip.bodies.values import Number, Vector, axis, number, of, vector
+from noslip.bodies.values import AxisLike, Number, NumberLike, Vector, VectorLike, axis, number, of, vector
 from noslip.errors import shown
+from noslip.numerics.tracing import Values
 from noslip.scenes import Floor, Shape, Sphere, Surface, turned_sheet
+from noslip.system.derived import Parameters
 
 Triple = tuple[float, float, float]
+Height = Callable[..., float | Array]  # h(x, y), or h(x, y, p)
 _FALL = np.linspace(0.0, 0.5 * np.pi, 10)
 LOWER_HALF = turned_sheet(np.stack([np.sin(_FALL), -np.cos(_FALL)], axis=1))
 TUBE = turned_sheet([[1.0, z] for z in np.linspace(-1.0, 1.0, 9)])
@@ -45,24 +48,24 @@ class RollingSurface:
     flat: ClassVar[bool] = False
 
     @property
-    def shaped_by(self) -> Callable[..., Any] | None:
+    def shaped_by(self) -> Height | None:
         """The user's function, where there is one."""
         return None
 
-    def distance(self, x: Any, p: Mapping[str, Any]) -> Array:
+    def distance(self, x: Values, p: Parameters) -> Array:
         """d(x)."""
         raise NotImplementedError
 
-    def normal(self, x: Any, p: Mapping[str, Any]) -> Any:
+    def normal(self, x: Values, p: Parameters) -> Values:
         """n(x), of length 1."""
         return jax.grad(lambda y: self.distance(y, p))(x)
 
-    def drawn(self, p: Mapping[str, Any]) -> tuple[Shape, Triple] | None:
+    def drawn(self, p: Parameters) -> tuple[Shape, Triple] | None:
         """What it looks like about its point, and the axis of the body that is the third of that; None for
         what has no look of its own."""
         return None
 
-    def tangents(self, n: Any) -> tuple[Any, Any]:
+    def tangents(self, n: Values) -> tuple[Values, Values]:
         """Two directions at right angles to n and to each other: those of the plane at right angles to `up`,
         turned with it on the shortest way."""
         e1, e2, up = _triad(self.up)
@@ -75,16 +78,16 @@ class RollingSurface:
 class _Plane(RollingSurface):
     flat: ClassVar[bool] = True
 
-    def distance(self, x: Any, p: Mapping[str, Any]) -> Array:
+    def distance(self, x: Values, p: Parameters) -> Array:
         return jnp.dot(np.array(self.up), x - of(self.point, p))
 
-    def normal(self, x: Any, p: Mapping[str, Any]) -> Any:
+    def normal(self, x: Values, p: Parameters) -> Values:
         return np.array(self.up)
 
-    def drawn(self, p: Mapping[str, Any]) -> tuple[Shape, Triple]:
+    def drawn(self, p: Parameters) -> tuple[Shape, Triple]:
         return Floor(), self.up
 
-    def tangents(self, n: Any) -> tuple[Any, Any]:
+    def tangents(self, n: Values) -> tuple[Values, Values]:
         return _triad(self.up)[:2]
 
 
@@ -95,11 +98,11 @@ class _Bowl(RollingSurface):
 
     sizes: ClassVar[tuple[str, ...]] = ("radius",)
 
-    def distance(self, x: Any, p: Mapping[str, Any]) -> Array:
+    def distance(self, x: Values, p: Parameters) -> Array:
         away = x - of(self.point, p)
         return self.side * (of(self.radius, p) - jnp.sqrt(jnp.dot(away, away)))
 
-    def drawn(self, p: Mapping[str, Any]) -> tuple[Shape, Triple]:
+    def drawn(self, p: Parameters) -> tuple[Shape, Triple]:
         r = of(self.radius, p)
         return (Surface(x=r, y=r, z=r, points=LOWER_HALF) if self.side > 0 else Sphere(r)), self.up
 
@@ -111,10 +114,10 @@ class _Tube(RollingSurface):
 
     sizes: ClassVar[tuple[str, ...]] = ("radius",)
 
-    def distance(self, x: Any, p: Mapping[str, Any]) -> Array:
+    def distance(self, x: Values, p: Parameters) -> Array:
         return self.side * (of(self.radius, p) - _along_and_off(self.up, x - of(self.point, p))[1])
 
-    def drawn(self, p: Mapping[str, Any]) -> tuple[Shape, Triple]:
+    def drawn(self, p: Parameters) -> tuple[Shape, Triple]:
         r = of(self.radius, p)
         return Surface(x=r, y=r, z=2 * r, points=TUBE), self.up
 
@@ -125,29 +128,29 @@ class _Cone(RollingSurface):
 
     sizes: ClassVar[tuple[str, ...]] = ("angle",)
 
-    def distance(self, x: Any, p: Mapping[str, Any]) -> Array:
+    def distance(self, x: Values, p: Parameters) -> Array:
         along, off = _along_and_off(self.up, x - of(self.point, p))
         alpha = of(self.angle, p)
         return along * jnp.sin(alpha) - off * jnp.cos(alpha)
 
-    def drawn(self, p: Mapping[str, Any]) -> tuple[Shape, Triple]:
+    def drawn(self, p: Parameters) -> tuple[Shape, Triple]:
         return Surface(z=1 / jnp.tan(of(self.angle, p)), points=CONE), self.up
 
 
 @dataclass(frozen=True)
 class _Graph(RollingSurface):
-    height: Callable[..., Any] = lambda x, y: 0.0
+    height: Height = lambda x, y: 0.0
     takes_parameters: bool = False
 
     @property
-    def shaped_by(self) -> Callable[..., Any]:
+    def shaped_by(self) -> Height:
         return self.height
 
-    def _height(self, y: Any, p: Mapping[str, Any]) -> Array:
+    def _height(self, y: Values, p: Parameters) -> Array:
         rest = (p,) if self.takes_parameters else ()
         return jnp.asarray(self.height(y[0], y[1], *rest), float)
 
-    def _foot(self, x: Any, p: Mapping[str, Any]) -> Array:
+    def _foot(self, x: Values, p: Parameters) -> Array:
         """The x and y of the P: there the slope of |x - P|^2 vanishes."""
 
         def slope(y: Array) -> Array:
@@ -162,23 +165,23 @@ class _Graph(RollingSurface):
             y = y - jnp.stack([d * s - b * t, a * t - c * s]) / (a * d - b * c)
         return y
 
-    def distance(self, x: Any, p: Mapping[str, Any]) -> Array:
+    def distance(self, x: Values, p: Parameters) -> Array:
         y = self._foot(x, p)
         slopes = jax.grad(self._height)(y, p)
         off = jnp.dot(slopes, y - x[:2]) + x[2] - self._height(y, p)
         return off / jnp.sqrt(1 + jnp.dot(slopes, slopes))
 
-    def normal(self, x: Any, p: Mapping[str, Any]) -> Any:
+    def normal(self, x: Values, p: Parameters) -> Values:
         a, b = jax.grad(self._height)(self._foot(x, p), p)
         return jnp.stack([-a, -b, jnp.ones_like(a)]) / jnp.sqrt(1 + a * a + b * b)
 
 
-def plane(*, normal: Any = "z", point: Any = (0.0, 0.0, 0.0)) -> RollingSurface:
+def plane(*, normal: AxisLike = "z", point: VectorLike = (0.0, 0.0, 0.0)) -> RollingSurface:
     """A plane through a point; things roll on the side of its normal."""
     return _Plane(vector("`point`", point), axis("`normal`", normal))
 
 
-def incline(angle: float, *, point: Any = (0.0, 0.0, 0.0)) -> RollingSurface:
+def incline(angle: float, *, point: VectorLike = (0.0, 0.0, 0.0)) -> RollingSurface:
     """The plane that falls by an angle along x."""
     slope = number("`angle`", angle)
     if isinstance(slope, str) or not abs(slope) < np.pi / 2:
@@ -187,20 +190,20 @@ def incline(angle: float, *, point: Any = (0.0, 0.0, 0.0)) -> RollingSurface:
 
 
 def cylinder(
-    radius: Any, along: Any, *, point: Any = (0.0, 0.0, 0.0), outside: bool = False
+    radius: NumberLike, along: AxisLike, *, point: VectorLike = (0.0, 0.0, 0.0), outside: bool = False
 ) -> RollingSurface:
     """A round cylinder with an axis through a point; things roll inside, or outside."""
     up = axis("the axis of a cylinder", along)
     return _Tube(vector("`point`", point), up, number("`radius`", radius), -1.0 if outside else 1.0)
 
 
-def cone(angle: Any, *, along: Any = "z", tip: Any = (0.0, 0.0, 0.0)) -> RollingSurface:
+def cone(angle: NumberLike, *, along: AxisLike = "z", tip: VectorLike = (0.0, 0.0, 0.0)) -> RollingSurface:
     """The inside of a cone that opens along an axis, with `angle` between the axis and its side."""
     return _Cone(vector("`tip`", tip), axis("the axis of a cone", along), number("`angle`", angle))
 
 
 def bowl(
-    radius: Any, *, centre: Any = (0.0, 0.0, 0.0), up: Any = "z", outside: bool = False
+    radius: NumberLike, *, centre: VectorLike = (0.0, 0.0, 0.0), up: AxisLike = "z", outside: bool = False
 ) -> RollingSurface:
     """The inside of a sphere, or its outside. The point of the inside against `up` is its bottom; that
     opposite to it, where directions on the surface have no place, must not be reached."""
@@ -208,7 +211,7 @@ def bowl(
     return _Bowl(vector("`centre`", centre), axis("`up`", up), number("`radius`", radius), side)
 
 
-def graph(height: Callable[..., Any]) -> RollingSurface:
+def graph(height: Height) -> RollingSurface:
     """The surface z = height(x, y), or height(x, y, p), made of jax.numpy's functions; things roll above. Its
     hollows must be wider than what rolls in them."""
     if not callable(height):
@@ -226,7 +229,7 @@ def _triad(up: Triple) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return first, np.cross(third, first), third
 
 
-def _along_and_off(up: Triple, x: Any) -> tuple[Array, Array]:
+def _along_and_off(up: Triple, x: Values) -> tuple[Array, Array]:
     """How far a place is along an axis, and off it."""
     along = jnp.dot(np.array(up), x)
     away = x - np.array(up) * along

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from noslip.errors import shown
+from noslip.numerics.tracing import Values
+from noslip.system.derived import Parameters
 
 UNIT = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 
@@ -20,10 +23,15 @@ class ParameterName(str):
 
 Number = float | ParameterName
 Vector = tuple[Number, Number, Number]
-OfTime = Callable[..., Any]  # f(t), or f(t, p)
+OfTime = Callable[..., float | Array]  # f(t), or f(t, p)
+NumberLike = float | str
+VectorLike = Sequence[NumberLike] | Values
+AxisLike = str | Sequence[float] | Values  # a letter, or a vector of any length
+TensorLike = NumberLike | VectorLike | Sequence[VectorLike]
+PointLike = tuple[str, VectorLike]  # a body and a place
 
 
-def number(what: str, value: Any) -> Number:
+def number(what: str, value: NumberLike) -> Number:
     """A finite number, or the name of a parameter."""
     if isinstance(value, str):
         return ParameterName(value)
@@ -34,7 +42,7 @@ def number(what: str, value: Any) -> Number:
     return float(value)
 
 
-def vector(what: str, value: Any) -> Vector:
+def vector(what: str, value: VectorLike) -> Vector:
     """Three of them."""
     if isinstance(value, str) or np.ndim(value) != 1 or len(value) != 3:
         raise ValueError(f"{what} must be three numbers, but {shown(value)} was given")
@@ -42,7 +50,7 @@ def vector(what: str, value: Any) -> Vector:
     return x, y, z
 
 
-def axis(what: str, value: Any) -> tuple[float, float, float]:
+def axis(what: str, value: AxisLike) -> tuple[float, float, float]:
     """A unit vector, from a letter or from three numbers of any length."""
     if isinstance(value, str) and value.lstrip("-") in UNIT and len(value) <= 2:
         sign = -1.0 if value.startswith("-") else 1.0
@@ -74,7 +82,7 @@ def tensor(what: str, value: Any) -> tuple[Vector, Vector, Vector]:
     return rows[0], rows[1], rows[2]
 
 
-def of(x: Any, p: Mapping[str, Any]) -> Any:
+def of(x: Any, p: Parameters) -> Any:
     """The value: an array of NumPy where no parameter is in it."""
     if isinstance(x, ParameterName):
         return p[x]
@@ -84,7 +92,7 @@ def of(x: Any, p: Mapping[str, Any]) -> Any:
     return jnp.stack([jnp.asarray(part, float) for part in parts]) if any(names_in(x)) else np.array(parts)
 
 
-def names_in(x: Any) -> Iterator[str]:
+def names_in(x: object) -> Iterator[str]:
     """The parameters that something is made of."""
     if isinstance(x, ParameterName):
         yield str(x)

@@ -78,10 +78,14 @@ def bench_programs(markdown: Markdown = False, json_file: JsonFile = None) -> No
         from noslip.markdown import table
 
         result = programs.measure()
-        if markdown:
-            typer.echo(table(programs.HEAD, programs.cells(result)))
-        else:
-            print_table(programs.HEAD, programs.cells(result))
+        for head, rows in (
+            (programs.HEAD, programs.cells(result)),
+            (programs.LEFT_OUT, programs.left_out(result)),
+        ):
+            if markdown:
+                typer.echo(table(head, rows) + "\n")
+            else:
+                print_table(head, rows)
         write_json(result, json_file)
 
 

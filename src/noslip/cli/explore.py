@@ -28,7 +28,7 @@ def explore(
     with one_sentence():
         from noslip.systems import open_source
         from noslip.web.server import Explorer, Server
-        from noslip.web.subjects import methods, of_run, subject
+        from noslip.web.subjects import given, methods, of_run, subject
 
         chosen = methods(integrators)
         if system.endswith(SAVED):
@@ -43,7 +43,7 @@ def explore(
             arguments = source.arguments(options.pairs("--set", set_))
             model = source.build(arguments)
             q, v = options.initial_state(source, model, arguments, q0, v0)
-            about = subject(source, model, arguments, q, v)
+            about = (given if q0 or v0 else subject)(source, model, arguments, q, v)
         explorer = Explorer(about, chosen)
         server = Server(explorer, port)
         typer.echo(f"{server.address}\nCtrl-C ends it.")

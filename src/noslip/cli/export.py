@@ -31,14 +31,15 @@ def export(
         from noslip.systems import open_source
         from noslip.web.content import content
         from noslip.web.page import page
-        from noslip.web.subjects import methods, subject
+        from noslip.web.subjects import given, methods, subject
 
         chosen = methods(integrators)
         source = open_source(system)
         arguments = source.arguments(options.pairs("--set", set_))
         model = source.build(arguments)
         q, v = options.initial_state(source, model, arguments, q0, v0)
-        made = content(subject(source, model, arguments, q, v), chosen)
+        about = (given if q0 or v0 else subject)(source, model, arguments, q, v)
+        made = content(about, chosen)
         write_text(output, page(made))
         for refused in made["refused"]:
             typer.echo(f"left out {refused['name']}: {refused['reason']}")

@@ -13,9 +13,10 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeVar, TypeVarTuple
 
 import jax
+from jax import Array
 from jax.tree_util import PyTreeDef
 
-from noslip.engine.program import CannotTranslate
+from noslip.engine.program import CannotTranslate, PyTree
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -23,9 +24,12 @@ ROOM = 4096  # each thing takes one, and one for each NODES of its programs: abo
 NODES = 500
 OF_XLA = 50_000  # nodes; XLA's code of a step takes some ten megabytes, like so many
 
-# In the order of their last use. No lock, which a child of fork could find locked: what is done to it at a
-# time is one operation. Listing a dict compares no keys, which may run other code; an OrderedDict does.
+# In the order in which they were last asked for; who knows a thing weakly does not ask. No lock, which a
+# child of fork could find locked: what is done to it at a time is one operation. Listing a dict compares no
+# keys, which may run other code; an OrderedDict does.
 _things: dict[Hashable, tuple[Any, int]] = {}
+# what they take together, or more: to count them takes longer than to make many a thing
+_at_most = 0
 
 
 class Large:
@@ -71,12 +75,20 @@ def _mark(structure: PyTreeDef) -> int:
         return 0
 
 
-def _keep(key: Hashable, thing: Any) -> None:
-    _things[key] = (thing, 1 + thing.nodes() // NODES if isinstance(thing, Large) else 1)
+def _keep(key: Hashable, thing: object) -> None:
+    global _at_most
+    size = 1 + thing.nodes() // NODES if isinstance(thing, Large) else 1
+    _things[key] = (thing, size)
+    _at_most += size
+    if _at_most <= ROOM:
+        return
+    # what another thread adds from here on may count twice, never not at all
+    _at_most = 0
     for oldest in list(_things)[:-1]:
         if taken() <= ROOM:
             break
         _things.pop(oldest, None)
+    _at_most += taken()
 
 
 def taken() -> int:
@@ -90,14 +102,16 @@ def forget() -> None:
 
 
 class _Jitted(Large):
-    def __init__(self, call: Callable[..., Any], nodes: int):
+    def __init__(self, call: Callable[..., PyTree], nodes: int):
         self.call, self._nodes = call, nodes
 
     def nodes(self) -> int:
         return self._nodes
 
 
-def jitted(function: Callable[..., Any], static: Sequence[str] = (), nodes: int = 0) -> Callable[..., Any]:
+def jitted(
+    function: Callable[..., PyTree], static: Sequence[str] = (), nodes: int = 0
+) -> Callable[..., PyTree]:
     """jax.jit(function, static_argnames=static), with a life of its own for each structure of the arguments.
     It counts like a program of so many `nodes`.
 
@@ -107,8 +121,8 @@ def jitted(function: Callable[..., Any], static: Sequence[str] = (), nodes: int 
     signature = inspect.signature(function)
 
     @kept
-    def of_structure(structure: PyTreeDef, fixed: tuple[tuple[str, Any], ...]) -> _Jitted:
-        def of_arrays(*leaves: Any) -> Any:
+    def of_structure(structure: PyTreeDef, fixed: tuple[tuple[str, Hashable], ...]) -> _Jitted:
+        def of_arrays(*leaves: Array) -> PyTree:
             args, named = jax.tree.unflatten(structure, leaves)
             return function(*args, **named, **dict(fixed))
 
@@ -116,8 +130,8 @@ def jitted(function: Callable[..., Any], static: Sequence[str] = (), nodes: int 
         return _Jitted(jax.jit(of_arrays), nodes)
 
     @functools.wraps(function)
-    def call(*args: Any, **named: Any) -> Any:
-        fixed: tuple[tuple[str, Any], ...] = ()
+    def call(*args: PyTree, **named: PyTree) -> PyTree:
+        fixed: tuple[tuple[str, Hashable], ...] = ()
         if static:
             if not named.keys() >= set(static):
                 args, named = (), signature.bind(*args, **named).arguments

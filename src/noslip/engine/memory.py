@@ -10,6 +10,7 @@ import jax
 import numpy as np
 
 from noslip.engine.program import PyTree
+from noslip.numerics import aligned
 
 
 class Table:
@@ -61,7 +62,8 @@ class Table:
     def _tree(self, numbers: np.ndarray, wholes: np.ndarray) -> PyTree:
         """Copies of the arrays, out of floats and whole numbers (..., slots)."""
         leaves, rows = [], numbers.shape[:-1]
+        copy = aligned.copied if numbers.nbytes >= aligned.LARGE else np.ndarray.astype
         for shape, dtype, place in zip(self.shapes, self.dtypes, self.places, strict=True):
             source = numbers if dtype.kind == "f" else wholes
-            leaves.append(source[..., place].astype(dtype).reshape(rows + shape))
+            leaves.append(copy(source[..., place], dtype).reshape(rows + shape))
         return jax.tree.unflatten(self.structure, leaves)

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Generic, TypeAlias, TypeVar
 
 PyTree: TypeAlias = Any  # a nest of tuples, dicts and dataclasses of arrays, or of their shapes
 Number: TypeAlias = float | int | bool
+V = TypeVar("V")  # a value of a node, as whoever evaluates a program has it
+SHORT = 100  # operations of a function of one number that is called only with others
 UNUSED = -1  # in place of a result of a loop that only the loop itself needs
 
 
@@ -108,6 +110,10 @@ class Called:
     inputs: list[int]
     results: list[int]
 
+    def is_short(self) -> bool:
+        """Whether one call by itself takes longer than the function written in its place."""
+        return len(self.inputs) == 1 and self.function.operations() < SHORT
+
     def __deepcopy__(self, memo: dict[int, object]) -> Called:
         return Called(self.function, list(self.inputs), list(self.results))
 
@@ -160,7 +166,8 @@ def count(block: Block, rolled: int = 0) -> int:
         elif isinstance(item, Dense):
             total += rolled * len(item.inputs) or item.size[0] ** 2 * item.size[-1]
         elif isinstance(item, Called):
-            total += len(item.inputs) if rolled else item.function.operations()
+            called = rolled and not item.is_short()
+            total += len(item.inputs) if called else item.function.operations()
         else:
             total += 1
     return total
@@ -171,16 +178,19 @@ class Visitor:
 
     def block(self, block: Block) -> None:
         for item in block.items:
-            if isinstance(item, Loop):
-                self.loop(item)
-            elif isinstance(item, Rolled):
-                self.rolled(item)
-            elif isinstance(item, Dense):
-                self.dense(item)
-            elif isinstance(item, Called):
-                self.call_of(item)
-            else:
-                self.operation(item)
+            self.item(item)
+
+    def item(self, item: Item) -> None:
+        if isinstance(item, Loop):
+            self.loop(item)
+        elif isinstance(item, Rolled):
+            self.rolled(item)
+        elif isinstance(item, Dense):
+            self.dense(item)
+        elif isinstance(item, Called):
+            self.call_of(item)
+        else:
+            self.operation(item)
 
     def operation(self, number: int) -> None:
         raise NotImplementedError(f"{type(self).__name__} must define operation")
@@ -196,6 +206,25 @@ class Visitor:
 
     def call_of(self, item: Called) -> None:
         raise NotImplementedError(f"{type(self).__name__} must define call_of")
+
+
+class Evaluation(Visitor, Generic[V]):
+    """A visitor that has a value of its kind for each node that was met."""
+
+    values: dict[int, V]
+
+    def value(self, node: int) -> V:
+        raise NotImplementedError(f"{type(self).__name__} must define value")
+
+    def rolled(self, item: Rolled) -> None:
+        x = [self.value(i) for i in item.inits]
+        for k in range(item.length):
+            self.values.update(zip(item.params, x, strict=True))
+            self.values.update((r, self.value(t[k])) for r, t in zip(item.reads, item.tables, strict=True))
+            self.block(item.body)
+            x = [self.value(o) for o in item.outs]
+            self.values.update((s[k], self.value(w)) for s, w in zip(item.stacked, item.writes, strict=True))
+        self.values.update(zip(item.results, x, strict=True))
 
 
 def walk(block: Block) -> Iterator[Item]:

@@ -5,20 +5,19 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from typing import Any
 
 from noslip.engine import garbage, shelf, written
 from noslip.engine.program import CannotTranslate, Program
 from noslip.engine.told import CannotTell, joined
 
 
-def program(parts: tuple[Any, ...], make: Callable[[], Program]) -> Program:
+def program(parts: tuple[object, ...], make: Callable[[], Program]) -> Program:
     """The program that is made from these parts and nothing else."""
     with garbage.set_aside():
         return _program(parts, make)
 
 
-def _program(parts: tuple[Any, ...], make: Callable[[], Program]) -> Program:
+def _program(parts: tuple[object, ...], make: Callable[[], Program]) -> Program:
     if shelf.refusal(shelf.folder()) is not None:
         return make()
     try:
@@ -38,7 +37,7 @@ def _program(parts: tuple[Any, ...], make: Callable[[], Program]) -> Program:
     return made
 
 
-def word(parts: tuple[Any, ...], make: Callable[[], str]) -> str:
+def word(parts: tuple[object, ...], make: Callable[[], str]) -> str:
     """The word that these parts and nothing else decide."""
     if shelf.refusal(shelf.folder()) is not None:
         return make()

@@ -16,7 +16,6 @@ import sys
 import types
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import jax
 import numpy as np
@@ -39,7 +38,7 @@ class Told:
         raise NotImplementedError(f"{type(self).__name__} must define told")
 
 
-def told(thing: Any) -> str:
+def told(thing: object) -> str:
     """The words for a thing that programs are made from."""
     if isinstance(thing, Told):
         return thing.told()
@@ -89,17 +88,17 @@ def settings() -> str:
     return repr(sorted((k, x) for k, x in values.items() if isinstance(x, (bool, int, float, str))))
 
 
-def _is_own(thing: Any) -> bool:
+def _is_own(thing: object) -> bool:
     """Whether it is of this package, whose files `surroundings` knows."""
     return str(getattr(thing, "__module__", "")).partition(".")[0] == "noslip"
 
 
-def _place(thing: Any) -> str:
+def _place(thing: type | types.FunctionType) -> str:
     return f"{thing.__module__}.{thing.__qualname__}"
 
 
 def _told_function(function: types.FunctionType) -> str:
-    found: Any = sys.modules.get(function.__module__) if _is_own(function) else None
+    found: object = sys.modules.get(function.__module__) if _is_own(function) else None
     for name in function.__qualname__.split("."):
         found = getattr(found, name, None)
     if found is not function:
@@ -107,6 +106,6 @@ def _told_function(function: types.FunctionType) -> str:
     return _place(function)
 
 
-def joined(parts: Sequence[Any]) -> str:
+def joined(parts: Sequence[object]) -> str:
     """The name of what is made from these parts, here and now."""
     return "\n".join([surroundings(), settings(), *map(told, parts)])

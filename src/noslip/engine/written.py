@@ -33,6 +33,7 @@ from noslip.engine.program import (
 )
 
 _functions: weakref.WeakValueDictionary[str, Program] = weakref.WeakValueDictionary()  # by what they say
+Said = dict[str, Any]  # a program as JSON
 PARTS = {kind.__name__: kind for kind in (Block, Loop, Rolled, Dense, Called)}
 
 
@@ -59,7 +60,7 @@ def _called(program: Program) -> Iterator[Program]:
         yield from (item.function for item in walk(block) if isinstance(item, Called))
 
 
-def _said(program: Program, functions: dict[int, int]) -> dict[str, Any]:
+def _said(program: Program, functions: dict[int, int]) -> Said:
     return {
         "nodes": [0 if n is DROPPED else [n.op, n.args, n.kind, n.home, n.value] for n in program.nodes],
         "inputs": program.inputs,
@@ -88,7 +89,7 @@ def from_bytes(data: bytes) -> Program:
         raise Unreadable(str(error)) from None
 
 
-def _function(said: dict[str, Any]) -> Program:
+def _function(said: Said) -> Program:
     """One that programs call: the same object for all of them, as it was when they were made, so that it is
     compiled once and machine code of an earlier process is found."""
     key = hashlib.sha256(json.dumps(said).encode()).hexdigest()
@@ -97,7 +98,7 @@ def _function(said: dict[str, Any]) -> Program:
     return found
 
 
-def _program(said: dict[str, Any], functions: list[Program], shape: PyTree) -> Program:
+def _program(said: Said, functions: list[Program], shape: PyTree) -> Program:
     nodes = [DROPPED if node == 0 else _node(*node) for node in said["nodes"]]
     setup, main = _part_of(said["setup"], functions), _part_of(said["main"], functions)
     inputs, outputs = list(map(int, said["inputs"])), list(map(int, said["outputs"]))

@@ -153,8 +153,32 @@ class Point:
         return jnp.block([[jnp.zeros((n, n)), self.X], [-self.X.T, K - K.T]])
 
 
+class ByPoints:
+    """What a chart of D* has from its points."""
+
+    def at(self, z: Array) -> AnyPoint:
+        raise NotImplementedError(f"{type(self).__name__} must define at")
+
+    def energy(self, z: Array) -> Array:
+        """H(z)."""
+        return self.at(z).energy()
+
+    def gradient(self, z: Array) -> Array:
+        """The gradient of the point, with which Pi makes the motion."""
+        return self.at(z).gradient()
+
+    def energy_and_slope(self, z: Array, d: Array) -> tuple[Array, Array]:
+        """H(z) and dH(z) . d."""
+        return jax.jvp(self.energy, (z,), (d,))
+
+    def field(self, z: Array) -> Array:
+        """Pi dH, the motion without external forces."""
+        point = self.at(z)
+        return point.apply(point.gradient())
+
+
 @dataclass(frozen=True)
-class Bracket:
+class Bracket(ByPoints):
     """Points of D* and the maps to (q, v) and (q, p)."""
 
     frame: Frame
@@ -181,14 +205,6 @@ class Bracket:
     def from_velocity(self, q: Array, v: Array) -> Array:
         """z of (q, v), v admissible."""
         return self.from_momentum(q, self.frame.system.momentum(q, v))
-
-    def energy(self, z: Array) -> Array:
-        """H(z)."""
-        return self.at(z).energy()
-
-    def gradient(self, z: Array) -> Array:
-        """Gradient of H."""
-        return self.at(z).gradient()
 
     def energy_and_slope(self, z: Array, d: Array) -> tuple[Array, Array]:
         """H(z) and dH(z) . d."""
@@ -222,11 +238,6 @@ class Bracket:
     def matrix(self, z: Array) -> Array:
         """Pi(z), CFHM (8)."""
         return self.at(z).matrix()
-
-    def field(self, z: Array) -> Array:
-        """Pi dH, the motion (9) on D* without external forces."""
-        point = self.at(z)
-        return point.apply(point.gradient())
 
 
 def lie_brackets(frame: Frame, q: Array) -> Array:

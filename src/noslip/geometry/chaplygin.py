@@ -23,11 +23,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from numpy.typing import ArrayLike
 
 from noslip.engine.backends.numpy_rows import evaluate_anyhow
 from noslip.engine.kept import jitted
 from noslip.geometry.groups import Group, Translations, broken_axiom, make
 from noslip.numerics.linear import solve, spd_solve
+from noslip.numerics.pytrees import PyTree
 from noslip.numerics.tracing import is_traced
 from noslip.system import System
 from noslip.system.conditions import around
@@ -42,13 +44,13 @@ TOLERANCE = 1e-9
 def traced_once(method: Callable[P, R]) -> Callable[P, R]:
     """Let JAX trace a method once per system and group, however deep the derivatives that use it."""
 
-    def of_parts(system: System, *args: Any, group: Group) -> Any:
+    def of_parts(system: System, *args: ArrayLike, group: Group) -> PyTree:
         return method(Reduction(system, group), *args)  # type: ignore[call-arg, arg-type]
 
     compiled = jitted(of_parts, static=("group",))
 
     @functools.wraps(method)
-    def call(self: Reduction, *args: Any) -> Any:
+    def call(self: Reduction, *args: ArrayLike) -> PyTree:
         return compiled(self.system, *args, group=self.group)
 
     return call  # type: ignore[return-value]

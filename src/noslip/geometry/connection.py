@@ -16,16 +16,19 @@ pivoting: the columns of mu that are best conditioned at the given state.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from numpy.typing import ArrayLike
 from scipy.linalg import qr
 
+from noslip.engine.kept import jitted
 from noslip.numerics.linear import solve
+from noslip.numerics.tracing import is_traced
 from noslip.system import System
 
 NEWTON_STEPS = 30
@@ -50,44 +53,73 @@ class AdaptedCoordinates:
 
     def connection(self, q: Array, v: Array | None = None) -> Array:
         """A(q) of shape (m, n - m); for nonlinear constraints -d v_alpha / d v_a at v."""
-        mu = self.system.mu(q, jnp.zeros(self.system.n) if v is None else v)
-        return solve(mu[:, self.fibre_index], mu[:, self.base_index])
+        q, v = _arrays(q, np.zeros(self.system.n) if v is None else v)
+        return _connection(self.system, q, v, fibre=self.fibre)
 
     def psi(self, q: Array, base_velocity: Array, near: Array | None = None) -> Array:
         """The admissible velocity with that base part, JS (27)."""
-        guess = jnp.zeros(self.system.n) if near is None else jnp.asarray(near, dtype=float)
-        v = guess.at[self.base_index].set(base_velocity)
-
-        def newton(_: Any, v: Array) -> Array:
-            mu = self.system.mu(q, v)[:, self.fibre_index]
-            return v.at[self.fibre_index].add(-solve(mu, self.system.phi(q, v)))
-
-        if self.system.kind != "nonlinear":
-            return newton(0, v)
-        return lax.fori_loop(0, NEWTON_STEPS, newton, v)
+        arrays = _arrays(q, base_velocity, np.zeros(self.system.n) if near is None else near)
+        return _psi(self.system, *arrays, fibre=self.fibre)
 
     def base_velocity(self, v: Array) -> Array:
         """The left inverse of psi, JS (29)."""
-        return jnp.asarray(v)[self.base_index]
+        if is_traced(v):
+            return jnp.asarray(v)[self.base_index]
+        return jnp.asarray(np.asarray(v)[self.base_index])  # NumPy has nothing to compile
 
     def psi_derivative(self, q: Array, base_velocity: Array, near: Array | None = None) -> Array:
         """d(q, v)/d(q, v_a) of shape (2n, 2n - m), JS (28)."""
-
-        def full(q: Array, w: Array) -> Array:
-            return jnp.concatenate([q, self.psi(q, w, near)])
-
-        return jnp.hstack(jax.jacfwd(full, (0, 1))(jnp.asarray(q, dtype=float), jnp.asarray(base_velocity)))
+        arrays = _arrays(q, base_velocity, np.zeros(self.system.n) if near is None else near)
+        return _psi_derivative(self.system, *arrays, fibre=self.fibre)
 
     def vector_field(
         self, q: Array, base_velocity: Array, t: Array | float = 0.0, near: Array | None = None
     ) -> tuple[Array, Array]:
         """The reduced ODE, JS (46): dq/dt and dv_a/dt."""
         v = self.psi(q, base_velocity, near)
-        return v, self.system.acceleration(q, v, t)[self.base_index]
+        return v, self.base_velocity(self.system.acceleration(q, v, t))
+
+
+def _arrays(*values: ArrayLike) -> list[Array]:
+    return [jnp.asarray(x, dtype=float) for x in values]
+
+
+def _compiled(function: Callable[..., Array]) -> Callable[..., Array]:
+    return jitted(function, static=("fibre",))
+
+
+@_compiled
+def _connection(system: System, q: Array, v: Array, fibre: tuple[str, ...]) -> Array:
+    at, mu = AdaptedCoordinates(system, fibre), system.mu(q, v)
+    return solve(mu[:, at.fibre_index], mu[:, at.base_index])
+
+
+@_compiled
+def _psi(system: System, q: Array, base_velocity: Array, guess: Array, fibre: tuple[str, ...]) -> Array:
+    at = AdaptedCoordinates(system, fibre)
+    v = guess.at[at.base_index].set(base_velocity)
+
+    def newton(_: int | Array, v: Array) -> Array:
+        mu = system.mu(q, v)[:, at.fibre_index]
+        return v.at[at.fibre_index].add(-solve(mu, system.phi(q, v)))
+
+    if system.kind != "nonlinear":
+        return newton(0, v)
+    return lax.fori_loop(0, NEWTON_STEPS, newton, v)
+
+
+@_compiled
+def _psi_derivative(
+    system: System, q: Array, base_velocity: Array, guess: Array, fibre: tuple[str, ...]
+) -> Array:
+    def full(q: Array, w: Array) -> Array:
+        return jnp.concatenate([q, _psi(system, q, w, guess, fibre=fibre)])
+
+    return jnp.hstack(jax.jacfwd(full, (0, 1))(q, base_velocity))
 
 
 def adapted_coordinates(
-    system: System, q: Any, v: Any = None, *, fibre: tuple[str, ...] | None = None
+    system: System, q: ArrayLike, v: ArrayLike | None = None, *, fibre: tuple[str, ...] | None = None
 ) -> AdaptedCoordinates:
     """Coordinates on D near a state; the fibre is the one given, else the system's, else by pivoting."""
     system.need_free_positions("a fibre")

@@ -30,14 +30,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from numpy.typing import ArrayLike
 
-from noslip.geometry.discrete_lagrangian import DiscreteLagrangian, root
+from noslip.geometry.discrete_lagrangian import DiscreteLagrangian, root, with_jacobian
 from noslip.geometry.finite_difference_map import FiniteDifferenceMap
 from noslip.geometry.splitting import Splitting
 from noslip.numerics.linear import solve
@@ -124,13 +124,15 @@ class DiscreteChaplygin:
         def equations(base: Array) -> Array:
             return self.equations(before, x, self.point(x, base), pair, sign)
 
-        def newton(_: Any, base: Array) -> Array:
-            return base - solve(jax.jacfwd(equations)(base), equations(base))
+        def newton(_: Array, base: Array) -> Array:
+            return base - solve(*with_jacobian(equations, base))
 
         guess = (2 * x - before)[self.base_index]
         return self.point(x, lax.fori_loop(0, NEWTON_STEPS, newton, guess))
 
-    def sequence(self, x0: Any, x1: Any, steps: int, *, pair: str = "previous", sign: float = 1.0) -> Array:
+    def sequence(
+        self, x0: ArrayLike, x1: ArrayLike, steps: int, *, pair: str = "previous", sign: float = 1.0
+    ) -> Array:
         """x_0, x_1, ..., x_steps of shape (steps + 1, n), from the first pair."""
         first = jnp.asarray(x0, dtype=float), jnp.asarray(x1, dtype=float)
 

@@ -24,14 +24,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from numpy.typing import ArrayLike
 
 from noslip.numerics.linear import solve
+from noslip.numerics.pytrees import PyTree
 
 Pair = Callable[[Array, Array], Array]
 NEWTON_STEPS = 30
@@ -112,19 +113,20 @@ class DiscreteLagrangian:
         """The point after the pair (before, x): the discrete flow of JS (58) or LMS (21)."""
         return self.second_point(x, self.arriving(before, x), 2 * x - before)
 
-    def second_points(self, q0: Array, p0: Array, starts: Iterable[Any]) -> np.ndarray:
+    def second_points(self, q0: Array, p0: Array, starts: Iterable[ArrayLike]) -> np.ndarray:
         """All q1 with that p0 that Newton's method finds from those starts, each once. Two of them show that
         L_d is not hyperregular (PP); that it is, no search can show, but see `monotonicity`."""
         return _distinct(jax.jit(lambda near: self.second_point(q0, p0, near)), starts)
 
-    def first_points(self, q1: Array, p1: Array, starts: Iterable[Any]) -> np.ndarray:
+    def first_points(self, q1: Array, p1: Array, starts: Iterable[ArrayLike]) -> np.ndarray:
         """All q0 with that p1 that Newton's method finds from those starts, each once."""
         return _distinct(jax.jit(lambda near: self.first_point(q1, p1, near)), starts)
 
     def monotonicity(self, q0: Array, q1s: Array) -> float:
         """The least eigenvalue of the symmetric part of d p0/dq1 over the rows of q1s: where it is positive
         on all of a convex set, p0 has at most one q1 there (hyperregularity on that set)."""
-        slopes = jax.vmap(lambda q1: -self.regularity_matrix(q0, q1))(jnp.asarray(q1s))
+        matrices = jax.jit(jax.vmap(lambda q1: -self.regularity_matrix(q0, q1)))
+        slopes = np.asarray(matrices(jnp.asarray(q1s)))
         return float(np.min(np.linalg.eigvalsh((slopes + slopes.transpose(0, 2, 1)) / 2)))
 
     # ---- several steps ------------------------------------------------------------------------------------
@@ -165,15 +167,25 @@ class DiscreteLagrangian:
         return DiscreteLagrangian(total, pulled_back(0), pulled_back(1))
 
 
-def root(f: Callable[[Array, Any], Array], near: Array, at: Any) -> Array:
+def with_jacobian(f: Callable[[Array], PyTree], x: Array) -> tuple[PyTree, PyTree]:
+    """The derivative of f at x and f(x), of one evaluation."""
+    derivative, value = jax.jacfwd(lambda x: (f(x),) * 2, has_aux=True)(x)
+    return derivative, value
+
+
+def root(f: Callable[[Array, PyTree], Array], near: Array, at: PyTree) -> Array:
     """x with f(x, at) = 0 by Newton's method, differentiable by `at` any number of times; NaN for none."""
 
     def increment(g: Callable[[Array], Array], x: Array) -> Array:
-        return solve(jax.jacfwd(g)(x), g(x))
+        return solve(*with_jacobian(g, x))
 
     def search(g: Callable[[Array], Array], x: Array) -> Array:
-        x = lax.fori_loop(0, NEWTON_STEPS, lambda _, x: x - increment(g, x), x)
-        good = jnp.max(jnp.abs(increment(g, x))) <= SOLVED * (1 + jnp.max(jnp.abs(x)))
+        def again(_: Array, at: tuple[Array, Array]) -> tuple[Array, Array]:
+            x = at[0] - at[1]
+            return x, increment(g, x)
+
+        x, last = lax.fori_loop(0, NEWTON_STEPS + 1, again, (x, jnp.zeros_like(x)))
+        good = jnp.max(jnp.abs(last)) <= SOLVED * (1 + jnp.max(jnp.abs(x)))
         return jnp.where(good, x, jnp.nan)
 
     def linear_solve(g: Callable[[Array], Array], y: Array) -> Array:
@@ -182,7 +194,7 @@ def root(f: Callable[[Array, Any], Array], near: Array, at: Any) -> Array:
     return lax.custom_root(lambda x: f(x, at), lax.stop_gradient(near), search, linear_solve)
 
 
-def _distinct(solved: Callable[[Array], Array], starts: Iterable[Any]) -> np.ndarray:
+def _distinct(solved: Callable[[Array], Array], starts: Iterable[ArrayLike]) -> np.ndarray:
     found: list[np.ndarray] = []
     for start in starts:
         x = np.asarray(solved(jnp.asarray(start, dtype=float)))

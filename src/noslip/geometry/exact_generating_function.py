@@ -30,18 +30,19 @@ automatic. A step that is too long for it is refused.
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 from numpy.polynomial import legendre
+from numpy.typing import ArrayLike
 
 from noslip.engine.kept import jitted
-from noslip.geometry.discrete_lagrangian import DiscreteLagrangian, root
+from noslip.geometry.discrete_lagrangian import DiscreteLagrangian, root, with_jacobian
 from noslip.numerics.linear import inverse, solve
 from noslip.numerics.pytrees import pytree
+from noslip.numerics.tracing import Real
 from noslip.system import System
 
 NODES = 14
@@ -80,7 +81,7 @@ class Terms:
     force1: Array
 
 
-def arc(system: System, q0: Any, v0: Any, h: float, t: float = 0.0) -> Arc:
+def arc(system: System, q0: ArrayLike, v0: ArrayLike, h: float, t: float = 0.0) -> Arc:
     """The motion from (q0, v0) at time t over the time h; v0 need not satisfy the constraint."""
     result = arc_of(system, *_arrays(q0, v0, h, t))
     if not isinstance(result.change, jax.core.Tracer) and not float(result.change) <= REACHED:
@@ -91,13 +92,13 @@ def arc(system: System, q0: Any, v0: Any, h: float, t: float = 0.0) -> Arc:
     return result
 
 
-def terms(system: System, q0: Any, v0: Any, h: float, t: float = 0.0) -> Terms:
+def terms(system: System, q0: ArrayLike, v0: ArrayLike, h: float, t: float = 0.0) -> Terms:
     """The terms of LMS (13) for the pair (q0, q1) that the motion from (q0, v0) joins in the time h."""
     arc(system, q0, v0, h, t)  # refuses a step that is too long
     return _terms(system, *_arrays(q0, v0, h, t))
 
 
-def initial_velocity(system: System, q0: Any, q1: Any, h: float, t: float = 0.0) -> Array:
+def initial_velocity(system: System, q0: ArrayLike, q1: ArrayLike, h: float, t: float = 0.0) -> Array:
     """The velocity v0 whose motion goes from q0 to q1 in the time h, near (q1 - q0) / h."""
     q0, q1, h_, t_ = _arrays(q0, q1, h, t)
     v0 = (q1 - q0) / h_
@@ -109,19 +110,19 @@ def initial_velocity(system: System, q0: Any, q1: Any, h: float, t: float = 0.0)
     raise ValueError(f"no motion from q0 = {q0} to q1 = {q1} in the time {h} was found near the straight one")
 
 
-def generating_function(system: System, q0: Any, q1: Any, h: float, t: float = 0.0) -> Array:
+def generating_function(system: System, q0: ArrayLike, q1: ArrayLike, h: float, t: float = 0.0) -> Array:
     """S^h(q0, q1), on the constraint or off it."""
     return arc(system, q0, initial_velocity(system, q0, q1, h, t), h, t).action
 
 
-def exact_discrete_constraint(system: System, q0: Any, q1: Any, h: Any, t: Any = 0.0) -> Array:
+def exact_discrete_constraint(system: System, q0: ArrayLike, q1: ArrayLike, h: Real, t: Real = 0.0) -> Array:
     """phi(q0, v0) of the motion from q0 to q1: m functions whose zeros are D_d^E, JS remark 5.4; also the
     phi^a(q0, q1, h) of LMS section 3. NaN where no motion is found near the straight one."""
     q0, q1, h, t = _arrays(q0, q1, h, t)
     return system.phi(q0, _joining(system, q0, q1, h, t))
 
 
-def exact(system: System, h: Any, t: Any = 0.0) -> DiscreteLagrangian:
+def exact(system: System, h: Real, t: Real = 0.0) -> DiscreteLagrangian:
     """S^h with the integrals of LMS (13) as its one-form: alpha0 = -int F . dq/dq0, alpha1 likewise."""
     h_, t_ = _arrays(h, t)
 
@@ -142,7 +143,7 @@ def exact(system: System, h: Any, t: Any = 0.0) -> DiscreteLagrangian:
     return DiscreteLagrangian(S, lambda q0, q1: -made(q0, q1).force0, lambda q0, q1: -made(q0, q1).force1)
 
 
-def approximate(system: System, h: Any, alpha: float = 0.5, t: Any = 0.0) -> DiscreteLagrangian:
+def approximate(system: System, h: Real, alpha: float = 0.5, t: Real = 0.0) -> DiscreteLagrangian:
     """S_alpha^h of LMS (25) with the forces of section 4: alpha0 = -(1 - alpha) h F, alpha1 = -alpha h F."""
     h_, t_ = _arrays(h, t)
 
@@ -159,7 +160,9 @@ def approximate(system: System, h: Any, alpha: float = 0.5, t: Any = 0.0) -> Dis
     )
 
 
-def approximate_constraint(system: System, q0: Any, q1: Any, h: float, alpha: float, t: float = 0.0) -> Array:
+def approximate_constraint(
+    system: System, q0: ArrayLike, q1: ArrayLike, h: float, alpha: float, t: float = 0.0
+) -> Array:
     """phi~(q0, q1, h) of LMS (18) for S_alpha^h: Psi at the momentum -D1 S - (1 - alpha) h F of the pair."""
     q0, q1, h_, t_ = _arrays(q0, q1, h, t)
     node, w = (1 - alpha) * q0 + alpha * q1, (q1 - q0) / h_
@@ -194,9 +197,8 @@ def arc_of(system: System, q0: Array, v0: Array, h: Array, t: Array) -> Arc:
 
 @jitted
 def _terms(system: System, q0: Array, v0: Array, h: Array, t: Array) -> Terms:
-    made = arc_of(system, q0, v0, h, t)
     n = system.n
-    slopes = jax.jacfwd(lambda z: arc_of(system, z[:n], z[n:], h, t))(jnp.concatenate([q0, v0]))
+    slopes, made = with_jacobian(lambda z: arc_of(system, z[:n], z[n:], h, t), jnp.concatenate([q0, v0]))
     by_q, by_v = jax.tree.map(lambda x: x[..., :n], slopes), jax.tree.map(lambda x: x[..., n:], slopes)
     dv_dq1 = inverse(by_v.q1)
     dv_dq0 = -dv_dq1 @ by_q.q1
@@ -217,8 +219,8 @@ def _terms(system: System, q0: Array, v0: Array, h: Array, t: Array) -> Terms:
 @jitted
 def _shot(system: System, q0: Array, v0: Array, q1: Array, h: Array, t: Array) -> Array:
     """Newton's increment of v0."""
-    slope = jax.jacfwd(lambda v: arc_of(system, q0, v, h, t).q1)(v0)
-    return solve(slope, arc_of(system, q0, v0, h, t).q1 - q1)
+    slope, end = with_jacobian(lambda v: arc_of(system, q0, v, h, t).q1, v0)
+    return solve(slope, end - q1)
 
 
 def _joining(system: System, q0: Array, q1: Array, h: Array, t: Array) -> Array:
@@ -248,5 +250,5 @@ def _gauss() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return (x + 1) / 2, w / 2, integrals @ coefficients / 2
 
 
-def _arrays(*values: Any) -> tuple[Array, ...]:
+def _arrays(*values: ArrayLike) -> tuple[Array, ...]:
     return tuple(jnp.asarray(value, dtype=float) for value in values)

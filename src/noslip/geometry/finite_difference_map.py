@@ -18,6 +18,7 @@ absolute position is q, in which declared angles can be wrapped.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -26,8 +27,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from numpy.typing import ArrayLike
 
+from noslip.engine.kept import jitted
 from noslip.numerics.linear import solve
+from noslip.numerics.pytrees import PyTree
+from noslip.numerics.tracing import Values
 
 if TYPE_CHECKING:
     from noslip.system import System
@@ -62,7 +67,7 @@ class FiniteDifferenceMap:
         """None, or one sentence that says why the map cannot be used with this system."""
         return None
 
-    def __call__(self, q: Any, qbar: Any, h: Any) -> Pair:
+    def __call__(self, q: ArrayLike, qbar: ArrayLike, h: Any) -> Pair:
         """(g, f) of two nodes, JS (62)."""
         q, qbar = jnp.asarray(q, dtype=float), jnp.asarray(qbar, dtype=float)
         return self.node(q, (qbar - q) / h, h)
@@ -80,7 +85,7 @@ class FiniteDifferenceMap:
             shift, velocity = self.at(node - x[:n], x[n:], h)
             return jnp.concatenate([shift - x[:n], velocity - v])
 
-        def newton(_: Any, x: Array) -> Array:
+        def newton(_: Array, x: Array) -> Array:
             return x - solve(jax.jacfwd(defect)(x), defect(x))
 
         start = jnp.concatenate([self.fraction(node) * h * v, v])
@@ -97,11 +102,11 @@ class FiniteDifferenceMap:
         by_q, by_w = pull((f, system.momentum(node, v, t)))
         return by_w - h * (f + by_q), by_w
 
-    def discrete_lagrangian(self, system: System, q: Any, qbar: Any, h: Any) -> Array:
+    def discrete_lagrangian(self, system: System, q: ArrayLike, qbar: ArrayLike, h: Any) -> Array:
         """L_d = h L o rho."""
         return h * system.lagrangian(*self(q, qbar, h), system.parameters)
 
-    def discrete_constraint(self, system: System, q: Any, qbar: Any, h: Any) -> Array:
+    def discrete_constraint(self, system: System, q: ArrayLike, qbar: ArrayLike, h: Any) -> Array:
         """phi_d = phi o rho, whose zeros are D_d."""
         return system.phi(*self(q, qbar, h))
 
@@ -207,50 +212,70 @@ class RhoFunctions(FiniteDifferenceMap):
         q, qbar, h = _samples(np.zeros(n) if self.near is None else np.array(self.near))
         for name in system.angles:
             turn = 2 * np.pi * (np.arange(n) == system.index(name))
-            (g0, f0), (g1, f1) = self(q, qbar, h), self(q + turn, qbar + turn, h)
+            (g0, f0), (g1, f1) = (
+                jax.tree.map(np.asarray, _nodes(q=q + s, qbar=qbar + s, h=h, rho=self)) for s in (0, turn)
+            )
             if not max(_size(g1 - g0 - turn), _size(f1 - f0)) <= ROUND_OFF * (1 + _size(f0)):
                 return f"its map rho changes when both nodes turn by 2 pi in the angle '{name}'"
         return None
 
 
-def _samples(near: np.ndarray, spread: float = 0.05) -> tuple[Any, Any, float]:
+@functools.partial(jitted, static=("rho",))
+def _nodes(rho: RhoFunctions, q: Array, qbar: Array, h: Array) -> Pair:
+    return rho(q, qbar, h)
+
+
+def _samples(near: np.ndarray, spread: float = 0.05) -> tuple[np.ndarray, np.ndarray, float]:
     """A pair of nodes near the diagonal, and a step size."""
     x, y = np.random.default_rng(0).uniform(-1, 1, (2, near.size))
-    return jnp.asarray(near + spread * x), jnp.asarray(near + spread * (x + y)), spread
+    return near + spread * x, near + spread * (x + y), spread
 
 
 def _check_conditions(rho: RhoFunctions) -> bool:
     """Refuse what is not a finite-difference map, naming the condition; return whether it is symmetric."""
     near = np.zeros(3) if rho.near is None else np.array(rho.near)
+    _check_shapes(rho, *_samples(near))
+
+    @jax.jit
+    def found(q: Array, qbar: Array, h: Array) -> tuple[PyTree, ...]:
+        v, small = (qbar - q) / h, 1e-6
+        slope = h * jax.jacfwd(rho.f, 1)(q, q, h)
+        there, back = rho(q, qbar, h), rho(qbar, q, -h)
+        return rho.g(q, q), rho.f(q, q, h), slope, v, rho.f(q, q + small * v, small), there, back
+
     symmetric = True
     for k in range(SAMPLES):
         q, qbar, h = _samples(near, 0.05 * 2.0**-k)
-        for label, value in (("g(q, qbar)", rho.g(q, qbar)), ("f(q, qbar, h)", rho.f(q, qbar, h))):
-            if jnp.shape(value) != q.shape:
-                raise ValueError(f"`{label}` must have shape {q.shape}, but {jnp.shape(value)} was returned")
-        _require(rho.g(q, q), q, "g(q, q) = q", q)
-        _require(rho.f(q, q, h), jnp.zeros_like(q), "f(q, q, h) = 0", q)
-        slope = np.asarray(h * jax.jacfwd(rho.f, 1)(q, q, h))
+        g, f, slope, v, quotient, there, back = jax.tree.map(np.asarray, found(q, qbar, h))
+        _require(g, q, "g(q, q) = q", q)
+        _require(f, np.zeros_like(q), "f(q, q, h) = 0", q)
         values = np.linalg.svd(np.nan_to_num(slope), compute_uv=False)
         if not (np.all(np.isfinite(slope)) and values[-1] > 1e-8 * max(values[0], 1.0)):
             raise ValueError(
                 "a finite-difference map must be a local diffeomorphism near the diagonal "
-                f"(JS definition 5.5), but at q = {np.asarray(q)} h df/dqbar has singular values {values}"
+                f"(JS definition 5.5), but at q = {q} h df/dqbar has singular values {values}"
             )
-        v, small = (qbar - q) / h, 1e-6
-        _require(rho.f(q, q + small * v, small), v, "f(q, q + h v, h) -> v as h -> 0", q, 1e-4)
-        there, back = rho(q, qbar, h), rho(qbar, q, -h)
+        _require(quotient, v, "f(q, q + h v, h) -> v as h -> 0", q, 1e-4)
         symmetric &= all(_size(a - b) <= ROUND_OFF for a, b in zip(there, back, strict=True))
     return symmetric
 
 
-def _require(value: Array, expected: Array, condition: str, q: Array, tolerance: float = ROUND_OFF) -> None:
+def _check_shapes(rho: RhoFunctions, q: Values, qbar: Values, h: float) -> None:
+    for label, function, given in (("g(q, qbar)", rho.g, (q, qbar)), ("f(q, qbar, h)", rho.f, (q, qbar, h))):
+        shape = jax.eval_shape(lambda *x, function=function: jnp.asarray(function(*x)), *given).shape
+        if shape != q.shape:
+            raise ValueError(f"`{label}` must have shape {q.shape}, but {shape} was returned")
+
+
+def _require(
+    value: np.ndarray, expected: np.ndarray, condition: str, q: np.ndarray, tolerance: float = ROUND_OFF
+) -> None:
     if not _size(value - expected) <= tolerance * (1 + _size(expected)):
         raise ValueError(
             f"a finite-difference map must satisfy {condition} (JS definition 5.5), but at "
-            f"q = {np.asarray(q)} it gives {np.asarray(value)} instead of {np.asarray(expected)}"
+            f"q = {q} it gives {value} instead of {expected}"
         )
 
 
-def _size(x: Any) -> float:
+def _size(x: ArrayLike) -> float:
     return float(np.max(np.abs(np.asarray(x))))

@@ -13,14 +13,14 @@ they hold everywhere. Forms are arrays in the coordinates (q, v): of shape (2n,)
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 from jax import Array
+from numpy.typing import ArrayLike
 
 from noslip.engine.kept import jitted
-from noslip.geometry.exact_generating_function import arc, arc_of
+from noslip.geometry.discrete_lagrangian import with_jacobian
+from noslip.geometry.exact_generating_function import Arc, arc, arc_of
 from noslip.numerics.pytrees import pytree
 from noslip.system import System
 
@@ -36,7 +36,7 @@ class FlowForms:
     work_differential: Array
 
 
-def flow_forms(system: System, q0: Any, v0: Any, h: float, t: float = 0.0) -> FlowForms:
+def flow_forms(system: System, q0: ArrayLike, v0: ArrayLike, h: float, t: float = 0.0) -> FlowForms:
     """All terms at the state (q0, v0): theta_change = action_differential + work, and
     omega_change = -work_differential."""
     arc(system, q0, v0, h, t)  # refuses a step that is too long
@@ -48,29 +48,27 @@ def flow_forms(system: System, q0: Any, v0: Any, h: float, t: float = 0.0) -> Fl
 def _forms(system: System, z: Array, h: Array, t: Array) -> FlowForms:
     n = system.n
 
-    def flow(z: Array) -> Array:
-        made = arc_of(system, z[:n], z[n:], h, t)
-        return jnp.concatenate([made.q1, made.v1])
-
     def theta(z: Array) -> Array:
         return jnp.concatenate([system.momentum(z[:n], z[n:]), jnp.zeros(n)])
 
-    def work(z: Array) -> Array:
-        made = arc_of(system, z[:n], z[n:], h, t)
-        slopes = jax.jacfwd(lambda z: arc_of(system, z[:n], z[n:], h, t).q)(z)
-        return jnp.einsum("s,si,sij->j", made.weights, made.force, slopes)
+    def work(z: Array) -> tuple[Array, tuple[Array, Arc, Arc]]:
+        """And the arc with its derivatives, which need not be found again."""
+        slopes, made = with_jacobian(lambda z: arc_of(system, z[:n], z[n:], h, t), z)
+        found = jnp.einsum("s,si,sij->j", made.weights, made.force, slopes.q)
+        return found, (found, slopes, made)
 
-    S, end = jax.jacfwd(flow)(z), flow(z)
+    work_slopes, (found, slopes, made) = jax.jacfwd(work, has_aux=True)(z)
+    S, end = jnp.concatenate([slopes.q1, slopes.v1]), jnp.concatenate([made.q1, made.v1])
+    (d_end, theta_end), (d_here, theta_here) = (with_jacobian(theta, at) for at in (end, z))
     return FlowForms(
-        theta_change=S.T @ theta(end) - theta(z),
-        action_differential=jax.jacfwd(lambda z: arc_of(system, z[:n], z[n:], h, t).action)(z),
-        work=work(z),
-        omega_change=S.T @ (-_differential(theta, end)) @ S + _differential(theta, z),
-        work_differential=_differential(work, z),
+        theta_change=S.T @ theta_end - theta_here,
+        action_differential=slopes.action,
+        work=found,
+        omega_change=S.T @ (-_differential(d_end)) @ S + _differential(d_here),
+        work_differential=_differential(work_slopes),
     )
 
 
-def _differential(form: Any, z: Array) -> Array:
-    """d of a one-form: its entry i, j is d_i form_j - d_j form_i."""
-    slopes = jax.jacfwd(form)(z)
+def _differential(slopes: Array) -> Array:
+    """d of a one-form with those derivatives: its entry i, j is d_i form_j - d_j form_i."""
     return slopes.T - slopes

@@ -29,8 +29,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from noslip.geometry.bracket import ByPoints
 from noslip.numerics.discrete_gradients import Step
-from noslip.numerics.linear import spd_solve
+from noslip.numerics.linear import WRITTEN_OUT, solve, spd_solve
 from noslip.system import System
 from noslip.system.derived import lagrangian_by, momentum_along
 
@@ -160,7 +161,7 @@ class Middle:
 
 
 @dataclass(frozen=True)
-class FreeBracket:
+class FreeBracket(ByPoints):
     """Points of D* seen from the middle of a step of h."""
 
     system: System
@@ -199,23 +200,6 @@ class FreeBracket:
         """The point (qm, pi)."""
         return Middle(self.system, self.plane, self.plane.sharp(z[self.system.n :]))
 
-    def energy(self, z: Array) -> Array:
-        """H(z)."""
-        return self.at(z).energy()
-
-    def gradient(self, z: Array) -> Array:
-        """(dH/dq, b)."""
-        return self.at(z).gradient()
-
-    def energy_and_slope(self, z: Array, d: Array) -> tuple[Array, Array]:
-        """H(z) and dH(z) . d."""
-        return jax.jvp(self.energy, (z,), (d,))
-
-    def field(self, z: Array) -> Array:
-        """Pi dH, the motion without external forces."""
-        point = self.at(z)
-        return point.apply(point.gradient())
-
     def dual(self, d: Array) -> Array:
         """The covector of d in the metric dq . M_m dq / h^2 + dp . dp^#, which has the unit of an energy."""
         n = self.system.n
@@ -240,9 +224,12 @@ class FreeBracket:
 
 def oblique_solve(N: Array, C: Array, r: Array, transposed: bool = False) -> Array:
     """N^-1 r, or N^-T r. N is not symmetric, but S = N^T C^-1 N is, positive definite, in the middle equal to
-    C, and indifferent to the choice of the one-forms at q: no pivoting is needed."""
+    C, and indifferent to the choice of the one-forms at q: no pivoting is needed. It is full where N is not,
+    so that many one-forms are better served by N itself."""
     if N.shape[0] == 1:
         return r / N[0, 0]
+    if N.shape[0] > WRITTEN_OUT:
+        return solve(N.T if transposed else N, r)
     Z = spd_solve(C, N)
     S = N.T @ Z
     return Z @ spd_solve(S, r) if transposed else spd_solve(S, Z.T @ r)

@@ -23,6 +23,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from noslip.system import System
+from noslip.system.derived import value
 
 FRAMES = ("system", "householder", "orthonormal")
 DERIVATIVES = ("exact", "finite_difference")
@@ -49,8 +50,7 @@ class Frame:
             signs = initial_signs(self.system, q) if self.signs is None else self.signs
             X = householder(self.system.mu(q, jnp.zeros_like(q)).T, signs)
         else:
-            assert self.system.frame is not None
-            X = jnp.asarray(self.system.frame(q, self.system.parameters))
+            X = value(self.system, "frame", q)
         return orthonormalized(X, self.system.mass_matrix(q)) if self.orthonormal else X
 
     def around(self, q: Array) -> Callable[[Array], Array]:

@@ -320,8 +320,8 @@ def spelled(group: Group | str) -> Group | str:
 def _skew_part(group: Group) -> np.ndarray:
     """The structure constants: what is skew in the second derivative of the product."""
     with jax.ensure_compile_time_eval():
-        zero = jnp.zeros(group.dimension)
-        second = np.asarray(jax.jacfwd(jax.jacfwd(group.multiply, 0), 1)(zero, zero))
+        zero = np.zeros(group.dimension)
+        second = np.asarray(jax.jit(jax.jacfwd(jax.jacfwd(group.multiply, 0), 1))(zero, zero))
     return second - second.transpose(0, 2, 1)
 
 

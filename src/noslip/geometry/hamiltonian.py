@@ -14,50 +14,50 @@ is by differentiation of H and Psi: a second way to `System.acceleration` and `S
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from numpy.typing import ArrayLike
 
 from noslip.engine.kept import jitted
 from noslip.numerics.linear import spd_solve
 from noslip.numerics.pytrees import pytree
+from noslip.numerics.tracing import Real
 from noslip.system import System
 
 SINGULAR = 1e-13  # ratio of singular values below which C counts as singular
 
 
-def hamiltonian(system: System, q: Any, p: Any) -> Array:
+def hamiltonian(system: System, q: ArrayLike, p: ArrayLike) -> Array:
     """H = E o Leg^-1."""
     q, p = _arrays(system, q, p)
     v = system.velocity(q, p)
     return jnp.dot(p, v) - system.lagrangian(q, v, system.parameters)
 
 
-def constraint(system: System, q: Any, p: Any) -> Array:
+def constraint(system: System, q: ArrayLike, p: ArrayLike) -> Array:
     """Psi = phi o Leg^-1, shape (m,)."""
     q, p = _arrays(system, q, p)
     return system.phi(q, system.velocity(q, p))
 
 
-def hamiltonian_field(system: System, q: Any, p: Any) -> tuple[Array, Array]:
+def hamiltonian_field(system: System, q: ArrayLike, p: ArrayLike) -> tuple[Array, Array]:
     """X_H = (dH/dp, -dH/dq), the motion without constraints."""
     return _derive(system, *_arrays(system, q, p)).X_H
 
 
-def derivative_along_hamiltonian_field(system: System, q: Any, p: Any) -> Array:
+def derivative_along_hamiltonian_field(system: System, q: ArrayLike, p: ArrayLike) -> Array:
     """X_H(Psi): how fast the motion without reaction leaves the constraint."""
     return _derive(system, *_arrays(system, q, p)).X_H_Psi
 
 
-def reaction_directions(system: System, q: Any, p: Any) -> Array:
+def reaction_directions(system: System, q: ArrayLike, p: ArrayLike) -> Array:
     """The one-forms that span F^o, (dPsi/dp) (d2H/dp2)^-1, shape (m, n); equal to dphi/dv."""
     return _derive(system, *_arrays(system, q, p)).mu
 
 
-def compatibility_matrix(system: System, q: Any, p: Any) -> Array:
+def compatibility_matrix(system: System, q: ArrayLike, p: ArrayLike) -> Array:
     """C of LMS (7), by (8) equal to mu M^-1 mu^T; an error where it is singular.
 
     Under a JAX transformation, where values are not known, it is returned as it is.
@@ -66,7 +66,7 @@ def compatibility_matrix(system: System, q: Any, p: Any) -> Array:
     return _regular(_derive(system, q, p).C, q, p)
 
 
-def multipliers(system: System, q: Any, p: Any, t: Any = 0.0) -> Array:
+def multipliers(system: System, q: ArrayLike, p: ArrayLike, t: Real = 0.0) -> Array:
     """lam with the reaction +mu^T lam; equal to System.multipliers at the velocity of p."""
     q, p = _arrays(system, q, p)
     made = _derive(system, q, p)
@@ -74,7 +74,7 @@ def multipliers(system: System, q: Any, p: Any, t: Any = 0.0) -> Array:
     return -spd_solve(_regular(made.C, q, p), slope)
 
 
-def vector_field(system: System, q: Any, p: Any, t: Any = 0.0) -> tuple[Array, Array]:
+def vector_field(system: System, q: ArrayLike, p: ArrayLike, t: Real = 0.0) -> tuple[Array, Array]:
     """(dq/dt, dp/dt) of the nonholonomic motion, LMS (9) with the right sign."""
     q, p = _arrays(system, q, p)
     made = _derive(system, q, p)
@@ -116,7 +116,7 @@ def _regular(C: Array, q: Array, p: Array) -> Array:
     return C
 
 
-def _arrays(system: System, q: Any, p: Any) -> tuple[Array, Array]:
+def _arrays(system: System, q: ArrayLike, p: ArrayLike) -> tuple[Array, Array]:
     q, p = jnp.asarray(q, dtype=float), jnp.asarray(p, dtype=float)
     for name, array in (("q", q), ("p", p)):
         if array.shape != (system.n,):

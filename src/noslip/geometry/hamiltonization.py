@@ -24,7 +24,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -39,6 +38,7 @@ from noslip.geometry.chaplygin import Reduction, reduction, rounded, unseen
 from noslip.geometry.groups import Group
 from noslip.numerics.discrete_gradients import gauss
 from noslip.numerics.linear import spd_solve
+from noslip.numerics.pytrees import PyTree
 from noslip.numerics.tracing import is_traced
 from noslip.system import System
 from noslip.system.conditions import around
@@ -82,7 +82,7 @@ class Hamiltonization:
         rises = jnp.where((g[:-1] < 0) & (g[1:] > 0), jnp.minimum(-g[:-1], g[1:]), 0.0)
         k = jnp.argmax(rises)
 
-        def halve(_: Any, ends: tuple[Array, ...]) -> tuple[Array, ...]:
+        def halve(_: Array, ends: tuple[Array, ...]) -> tuple[Array, ...]:
             low, high, g_low, g_high = ends
             middle = (low + high) / 2
             g = slope(middle)
@@ -213,7 +213,9 @@ _log_ratio = jax.custom_jvp(_path_integral, nondiff_argnums=(0,))
 
 
 @functools.partial(_log_ratio.defjvp, symbolic_zeros=True)
-def _log_ratio_jvp(group: Group, primals: Any, tangents: Any) -> tuple[Array, Array]:
+def _log_ratio_jvp(
+    group: Group, primals: tuple[PyTree, ...], tangents: tuple[PyTree, ...]
+) -> tuple[Array, Array]:
     """omega is closed, so that the ends alone matter; parameters change it along the whole path."""
     (system, start, r), (parameters, *ends) = primals, tangents
     out, change = _log_ratio(group, system, start, r), jnp.zeros(())

@@ -30,13 +30,14 @@ from noslip.geometry.frame_free import Plane
 from noslip.numerics.collocation import GaussCollocation
 from noslip.numerics.discrete_gradients import NOISE, gauss, mean, soft
 from noslip.numerics.linear import solve, spd_solve
+from noslip.numerics.tracing import Real
 from noslip.system import System
 from noslip.system.turning import stretch
 
 GAUSS = 3  # nodes of the rule for mean slopes
 
 
-def level(G: Array, q: Array, d: Any) -> Array:
+def level(G: Array, q: Array, d: Real) -> Array:
     """Below which a difference of g is noise."""
     return NOISE * (jnp.abs(G) @ (jnp.abs(q) + jnp.abs(d)))
 
@@ -56,8 +57,10 @@ def across(system: System, plane: Plane, dq: Array, g0: Array) -> Plane:
     return replace(plane, mu=mu, lift=lift, C=mu @ lift)
 
 
-def stage_rows(system: System, plane: Plane, rule: GaussCollocation, q: Array, x: Array, g0: Array) -> Array:
-    """Gbar_j of the polynomial from q with slopes x_j, shape (stages, k, n)."""
+def stage_rows(bracket: Any, rule: GaussCollocation, q: Array, x: Array, g0: Array) -> Array:
+    """Gbar_j, shape (stages, k, n): discrete derivatives of the holonomic constraints along the polynomial
+    from q with slopes x_j, of which those of the momenta have no part."""
+    system, plane, x = bracket.system, bracket.plane, x[:, : q.size]
     G = jax.vmap(lambda u: system.G(u).ravel())(q + rule.between @ x)
     G = jax.vmap(mean, (0, None))(rule.weights, G).reshape(len(x), system.k, system.n)
     dual, d = x @ plane.M, rule.b @ x
@@ -67,9 +70,12 @@ def stage_rows(system: System, plane: Plane, rule: GaussCollocation, q: Array, x
     return G + rest[:, None] * dual[:, None, :]
 
 
-def applied(point: Any, g: Array, t: Array, Gbar: Array) -> Array:
-    """At a `FreePoint`: Pi g with S P in the place of P, and (S P)^T force: S = 1 - N (Gbar N)^-1 Gbar leads
-    into the kernel of Gbar along N, the directions of G in that of mu. It is as skew as Pi."""
+def applied(point: Any, g: Array, t: Array, Gbar: Array | None) -> Array:
+    """Pi g and the force at a point. With `Gbar`, at a `FreePoint`: Pi g with S P in the place of P, and
+    (S P)^T force: S = 1 - N (Gbar N)^-1 Gbar leads into the kernel of Gbar along N, the directions of G in
+    that of mu. It is as skew as Pi."""
+    if Gbar is None:
+        return point.apply(g) + point.force(t)
     system, n = point.system, point.q.size
     rows = jnp.eye(system.rows)[:, system.m : system.m + system.k]
     N = point.plane.lift @ spd_solve(point.plane.C, rows)

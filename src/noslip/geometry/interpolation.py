@@ -15,19 +15,21 @@ The curve lies in D (proposition 3.1), but it is no motion: dq/dt is not v.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import Array
+from numpy.typing import ArrayLike
 
 from noslip.geometry.connection import AdaptedCoordinates, adapted_coordinates
+from noslip.numerics.tracing import Real
 from noslip.system import System
 
 MARGIN = 2.0**-9  # nearer to 0 or 1 than this, chi_0 is constant: it has exp(-2 cot) < 1e-140 to go
 
 
-def chi_0(tau: Any) -> Array:
+@jax.jit
+def chi_0(tau: ArrayLike) -> Array:
     """The cut-off of JS (30); smooth to JAX at every tau, 0 and 1 included."""
     tau = jnp.asarray(tau, dtype=float)
     inside = (tau > MARGIN) & (tau < 1 - MARGIN)
@@ -38,7 +40,7 @@ def chi_0(tau: Any) -> Array:
     return jnp.where(inside, jnp.where(tau < 0.5, early, late), jnp.where(tau < 0.5, 1.0, 0.0))
 
 
-def chi_1(tau: Any) -> Array:
+def chi_1(tau: ArrayLike) -> Array:
     """1 - chi_0(tau), which is chi_0(1 - tau)."""
     return chi_0(1 - jnp.asarray(tau, dtype=float))
 
@@ -52,7 +54,7 @@ class CurveInD:
     end: tuple[Array, Array]
     duration: float
 
-    def __call__(self, t: Any) -> tuple[Array, Array]:
+    def __call__(self, t: Real) -> tuple[Array, Array]:
         """(q, v) at time t."""
         (q1, v1), (q2, v2) = self.start, self.end
         one, two = chi_0(t / self.duration), chi_1(t / self.duration)
@@ -63,8 +65,8 @@ class CurveInD:
 
 def curve_in_d(
     system: System,
-    start: tuple[Any, Any],
-    end: tuple[Any, Any],
+    start: tuple[ArrayLike, ArrayLike],
+    end: tuple[ArrayLike, ArrayLike],
     *,
     duration: float,
     fibre: tuple[str, ...] | None = None,

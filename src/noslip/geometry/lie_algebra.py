@@ -20,11 +20,12 @@ the one before in better coordinates; on the group they are one run:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from numpy.typing import ArrayLike
 from scipy.linalg import expm, null_space, orth
 
 from noslip.numerics.linear import solve
@@ -52,7 +53,10 @@ def body_velocity(structure_constants: np.ndarray, q: Array, v: Array) -> Array:
     return jnp.where(-jnp.sum(ad * ad.T) / 2 < TURN**2, omega, jnp.nan)
 
 
-def recentred(structure_constants: Any, q: Any, v: Any) -> tuple[np.ndarray, np.ndarray]:
+_compiled_velocity = jax.jit(body_velocity)
+
+
+def recentred(structure_constants: ArrayLike, q: ArrayLike, v: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """Other coordinates of the same point of the group, less than half a turn from the identity, with the
     same velocity: q - 2 pi k n / theta, where theta is the angle of the rotation that q stands for and n is q
     without its central part, on which no turn acts."""
@@ -69,8 +73,8 @@ def recentred(structure_constants: Any, q: Any, v: Any) -> tuple[np.ndarray, np.
             f"differs from it by {miss:.1e}"
         )
     new = q - turns * TURN / theta * (q - _central(c, q))
-    T = np.asarray(body_velocity(c, jnp.asarray(new), jnp.eye(len(q))))
-    return new, np.linalg.solve(T, np.asarray(body_velocity(c, jnp.asarray(q), jnp.asarray(v))))
+    T = np.asarray(_compiled_velocity(c, new, np.eye(len(q))))
+    return new, np.linalg.solve(T, np.asarray(_compiled_velocity(c, q, np.asarray(v, dtype=float))))
 
 
 def _central(c: np.ndarray, q: np.ndarray) -> np.ndarray:
@@ -88,7 +92,10 @@ def _central(c: np.ndarray, q: np.ndarray) -> np.ndarray:
 
 
 def left_invariant_system(
-    structure_constants: Any, inertia: Any, constraints: Any, coordinates: Sequence[str] | None = None
+    structure_constants: ArrayLike,
+    inertia: ArrayLike,
+    constraints: ArrayLike,
+    coordinates: Sequence[str] | None = None,
 ) -> System:
     """The system on the group; `constraints` is A, with one row per constraint on omega."""
     c, I, A = (np.asarray(x, dtype=float) for x in (structure_constants, inertia, constraints))

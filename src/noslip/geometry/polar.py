@@ -22,6 +22,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from noslip.geometry.bracket import ByPoints
 from noslip.geometry.frame_free import LONG, Plane, kinetic_momenta, kinetic_momentum, magnetic, potential
 from noslip.geometry.frames import null_basis, orthonormalized
 from noslip.numerics.discrete_gradients import Step
@@ -149,7 +150,7 @@ class PolarMiddle:
 
 
 @dataclass(frozen=True)
-class PolarBracket:
+class PolarBracket(ByPoints):
     """Points of D* seen from the middle of a step of h; `basis` is B, `weights` M_m B."""
 
     system: System
@@ -196,23 +197,6 @@ class PolarBracket:
     def middle(self, z: Array) -> PolarMiddle:
         """The point (qm, pi)."""
         return PolarMiddle(self, self.basis @ (z[self.system.n :] @ self.basis))
-
-    def energy(self, z: Array) -> Array:
-        """H(z)."""
-        return self.at(z).energy()
-
-    def gradient(self, z: Array) -> Array:
-        """(dV, b)."""
-        return self.at(z).gradient()
-
-    def energy_and_slope(self, z: Array, d: Array) -> tuple[Array, Array]:
-        """H(z) and dH(z) . d."""
-        return jax.jvp(self.energy, (z,), (d,))
-
-    def field(self, z: Array) -> Array:
-        """Pi dH, the motion without external forces."""
-        point = self.at(z)
-        return point.apply(point.gradient())
 
     def dual(self, d: Array) -> Array:
         """(M_m dq / h^2, 0): only the gradient of V is corrected, in the kinetic metric."""

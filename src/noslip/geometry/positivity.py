@@ -16,11 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from numpy.typing import ArrayLike
 
 from noslip.system import Parameters, System
 
@@ -41,14 +41,14 @@ class _Stiffened:
         return self.lagrangian(q, v, p) + self.stiffness / 2 * jnp.dot(phi, phi)
 
 
-def least_on_constraint(system: System, q: Any, v: Any = None) -> float:
+def least_on_constraint(system: System, q: ArrayLike, v: ArrayLike | None = None) -> float:
     """The least of <M z, z> over the z with mu z = 0, |z| = 1: JS (7i) holds where it is positive."""
     mu = np.asarray(system.mu(q, np.zeros(system.n) if v is None else v))
     X = np.linalg.svd(mu, full_matrices=True)[2][system.m :].T
     return float(np.linalg.eigvalsh(X.T @ np.asarray(system.mass_matrix(q)) @ X)[0])
 
 
-def positive_system(system: System, q: Any, *, stiffness: float | None = None) -> System:
+def positive_system(system: System, q: ArrayLike, *, stiffness: float | None = None) -> System:
     """The system with a mass matrix that is positive definite at q and around, and the same motions.
 
     Without `stiffness` one is chosen by which the new term weighs about as much as M does. For linear and

@@ -16,7 +16,7 @@ refused where it is singular at the start.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 import jax
 import jax.flatten_util
@@ -24,6 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from noslip.numerics.pytrees import PyTree
 from noslip.system import System
 
 SINGULAR = 1e-12  # ratio of singular values from which down a matrix counts as singular
@@ -33,10 +34,10 @@ Pair = Callable[[Array, Array], Array]
 class StepEquations(Protocol):
     """What is asked of a method: the hooks of an implicit integrator."""
 
-    def init(self, system: System, q: Array, v: Array, t: Array, h: Array) -> Any: ...
-    def guess(self, system: System, state: Any, h: Array) -> Any: ...
-    def scale(self, system: System, state: Any, guess: Any, h: Array) -> Any: ...
-    def residual(self, system: System, state: Any, x: Any, h: Array) -> Any: ...
+    def init(self, system: System, q: Array, v: Array, t: Array, h: Array) -> PyTree: ...
+    def guess(self, system: System, state: PyTree, h: Array) -> PyTree: ...
+    def scale(self, system: System, state: PyTree, guess: PyTree, h: Array) -> PyTree: ...
+    def residual(self, system: System, state: PyTree, x: PyTree, h: Array) -> PyTree: ...
 
 
 def regularity_matrix(L_d: Pair, phi_d: Pair, mu: Array, q0: Array, q1: Array) -> Array:
@@ -50,8 +51,9 @@ def regularity_matrix(L_d: Pair, phi_d: Pair, mu: Array, q0: Array, q1: Array) -
 def restricted_matrix(L_d: Pair, phi_d: Pair, mu: Array, q0: Array, q1: Array) -> np.ndarray:
     """The form of JS proposition 5.1: v . D1 D2 L_d . w for bases v of ker mu and w of ker D2 phi_d.
     It is singular just where (61) is."""
-    D = np.asarray(jax.jacfwd(jax.grad(L_d, 0), 1)(q0, q1))
-    return _kernel(np.asarray(mu)).T @ D @ _kernel(np.asarray(jax.jacfwd(phi_d, 1)(q0, q1)))
+    both = jax.jit(lambda *pair: (jax.jacfwd(jax.grad(L_d, 0), 1)(*pair), jax.jacfwd(phi_d, 1)(*pair)))
+    D, slope = map(np.asarray, both(q0, q1))
+    return _kernel(np.asarray(mu)).T @ D @ _kernel(slope)
 
 
 def step_matrix(system: System, method: StepEquations, q: Array, v: Array, t: Array, h: Array) -> Array:

@@ -15,7 +15,7 @@ A `Splitting` is made from any `System` whose constraints determine the chosen f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,10 +23,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from numpy.typing import ArrayLike
 
 from noslip.errors import unknown_name
 from noslip.geometry.connection import AdaptedCoordinates, adapted_coordinates
 from noslip.numerics.linear import solve
+from noslip.numerics.tracing import Real
 from noslip.system import Parameters, System
 
 SplittingMap = Callable[[Array, Array, Parameters], Array]
@@ -70,7 +72,7 @@ class Splitting:
         out = jnp.zeros(self.system.n).at[self.base_index].set(base)
         return out.at[self.fibre_index].set(fibre)
 
-    def C(self, q: Any, base_velocity: Any, near: Any = None) -> Array:
+    def C(self, q: ArrayLike, base_velocity: ArrayLike, near: Array | None = None) -> Array:
         """C^u(x, y^ubar) of shape (m,), PP (2.4); differentiable in both arguments, up to three times."""
         q, w = jnp.asarray(q, dtype=float), jnp.asarray(base_velocity, dtype=float)
         near = self.near if near is None else near
@@ -84,32 +86,34 @@ class Splitting:
                 v = v.at[self.fibre_index].add(-solve(mu, self.system.phi(q, v)))
         return v[self.fibre_index]
 
-    def velocity(self, q: Any, base_velocity: Any, near: Any = None) -> Array:
+    def velocity(self, q: ArrayLike, base_velocity: ArrayLike, near: Array | None = None) -> Array:
         """The admissible velocity with that base part."""
         return self.join(self.C(q, base_velocity, near), jnp.asarray(base_velocity, dtype=float))
 
-    def slope(self, q: Any, v: Any) -> Array:
+    def slope(self, q: ArrayLike, v: ArrayLike) -> Array:
         """C^u_ubar at an admissible velocity, shape (m, n - m)."""
         return -self.coordinates.connection(jnp.asarray(q, dtype=float), jnp.asarray(v, dtype=float))
 
-    def position_derivative(self, q: Any, v: Any) -> Array:
+    def position_derivative(self, q: ArrayLike, v: ArrayLike) -> Array:
         """dC^u/dx at an admissible velocity, shape (m, n), by the implicit function theorem."""
         q, v = jnp.asarray(q, dtype=float), jnp.asarray(v, dtype=float)
         dphi = jax.jacfwd(self.system.phi, 0)(q, v)
         return -solve(self.system.mu(q, v)[:, self.fibre_index], dphi)
 
-    def displacements(self, q: Any, v: Any, sign: float = 1.0) -> Array:
+    def displacements(self, q: ArrayLike, v: ArrayLike, sign: float = 1.0) -> Array:
         """Columns dx = (sign C^u_ubar, 1) of shape (n, n - m); for sign = 1 the kernel of dphi/dv."""
         X = jnp.zeros((self.system.n, self.system.n - self.system.m))
         X = X.at[self.base_index].set(jnp.eye(self.system.n - self.system.m))
         return X.at[self.fibre_index].set(sign * self.slope(q, v))
 
-    def constrained_lagrangian(self, q: Any, base_velocity: Any, near: Any = None) -> Array:
+    def constrained_lagrangian(
+        self, q: ArrayLike, base_velocity: ArrayLike, near: Array | None = None
+    ) -> Array:
         """L_c = L o C, PP (2.3)."""
         q = jnp.asarray(q, dtype=float)
         return self.system.lagrangian(q, self.velocity(q, base_velocity, near), self.system.parameters)
 
-    def acceleration(self, q: Any, v: Any, t: Any = 0.0, *, sign: float = 1.0) -> Array:
+    def acceleration(self, q: ArrayLike, v: ArrayLike, t: Real = 0.0, *, sign: float = 1.0) -> Array:
         """dv/dt from PP (2.2): with a = X a_base + (dC/dx v, 0) the projected equation
         X_sign^T (M a - f) = 0 is solved for a_base. sign = -1 is the equation as printed, which is not
         that of the motion; it serves to reproduce the paper."""
@@ -123,7 +127,9 @@ class Splitting:
         return X @ solve(S.T @ M @ X, S.T @ (f - M @ along)) + along
 
 
-def splitting(system: System, q: Any, v: Any = None, *, fibre: tuple[str, ...] | None = None) -> Splitting:
+def splitting(
+    system: System, q: ArrayLike, v: ArrayLike | None = None, *, fibre: tuple[str, ...] | None = None
+) -> Splitting:
     """Put the constraints of a system into the form y^u = C^u(x, y^ubar) near a state.
 
     The fibre is the one given, else the system's, else chosen by pivoting; a fibre whose velocities the
@@ -168,7 +174,7 @@ def system_from_splitting(
     coordinates: tuple[str, ...],
     fibre: tuple[str, ...],
     kind: str = "nonlinear",
-    parameters: Mapping[str, Any] | None = None,
+    parameters: Parameters | None = None,
     **options: Any,
 ) -> System:
     """The system with constraints phi = v_fibre - C(q, v_base, p).

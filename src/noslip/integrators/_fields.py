@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import types
+from collections.abc import Callable
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
 
@@ -22,7 +23,7 @@ KINDS: dict[type, tuple[tuple[type, ...], str]] = {
 }
 
 
-def check_first(own: Any) -> Any:
+def check_first(own: Callable[[Integrator], None]) -> Any:
     """A `__post_init__` that begins with `refuse_other_kinds`."""
 
     @functools.wraps(own)
@@ -63,7 +64,7 @@ def _declared(cls: Any) -> dict[str, tuple[type, ...]]:
     return found
 
 
-def _is_a(value: Any, kind: type) -> bool:
+def _is_a(value: object, kind: type) -> bool:
     if kind is not bool and isinstance(value, bool | np.bool_):
         return False
     return isinstance(value, KINDS[kind][0] if kind in KINDS else kind)

@@ -100,7 +100,7 @@ def _fields(cls: type[Integrator]) -> list[dataclasses.Field[Any]]:
     return [f for f in dataclasses.fields(cls) if f.init]  # type: ignore[arg-type]
 
 
-def built(cls: type[Integrator], unnamed: tuple[Any, ...], named: Mapping[str, Any]) -> Integrator:
+def built(cls: type[Integrator], unnamed: tuple[object, ...], named: Mapping[str, object]) -> Integrator:
     """The method with these arguments, or one sentence."""
     known, hints = [f.name for f in _fields(cls)], get_type_hints(cls)
     for name in named:
@@ -120,11 +120,11 @@ def built(cls: type[Integrator], unnamed: tuple[Any, ...], named: Mapping[str, A
         raise ValueError(f"{cls.__name__}({', '.join(given)}) cannot be: {first_line(error)}") from error
 
 
-def _is_integrator(hint: Any) -> bool:
+def _is_integrator(hint: object) -> bool:
     return isinstance(hint, type) and issubclass(hint, Integrator)
 
 
-def make(text: str, options: Mapping[str, Any] | None = None) -> Integrator:
+def make(text: str, options: Mapping[str, object] | None = None) -> Integrator:
     """The method of a name or text, with options by name; texts become values of the fields' types."""
     from noslip.integrators import find
 
@@ -139,7 +139,7 @@ def make(text: str, options: Mapping[str, Any] | None = None) -> Integrator:
     return with_options(type(method), {**given, **(options or {})}, find)
 
 
-def with_options(cls: type[Integrator], options: Mapping[str, Any], find: Find) -> Integrator:
+def with_options(cls: type[Integrator], options: Mapping[str, object], find: Find) -> Integrator:
     """The method of that class; texts become values of the fields' types, with classes by `find`."""
     hints, values = get_type_hints(cls) if options else {}, {}
     for key, value in options.items():
@@ -155,7 +155,7 @@ def with_options(cls: type[Integrator], options: Mapping[str, Any], find: Find) 
     return built(cls, (), values)
 
 
-def is_method(word: str, value: Any) -> type[Integrator]:
+def is_method(word: str, value: object) -> type[Integrator]:
     """What a word stands for, if it is a class of methods."""
     if not (isinstance(value, type) and issubclass(value, Integrator) and value is not Integrator):
         what = value.__name__ if isinstance(value, type) else f"of type {type(value).__name__}"

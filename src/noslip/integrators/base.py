@@ -15,7 +15,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -24,7 +24,7 @@ from jax import Array
 from noslip.errors import shown
 from noslip.integrators._fields import check_first, refuse_other_kinds
 from noslip.integrators.solve import Solve, explicit_step, iterate, solve
-from noslip.numerics.pytrees import pytree, replaced
+from noslip.numerics.pytrees import PyTree, pytree, replaced
 from noslip.numerics.sums import Sum
 
 if TYPE_CHECKING:
@@ -82,13 +82,16 @@ class State(Protocol):
     def q(self) -> Sum: ...
 
 
+OwnState: TypeAlias = Any  # a `State` of the method's own: a method names its class instead
+
+
 class CanonicalChart(Protocol):
     """How to read, and to change, the point (r, P) of T*M that a state carries."""
 
-    def point(self, system: System, state: Any) -> tuple[Array, Array]:
+    def point(self, system: System, state: OwnState) -> tuple[Array, Array]:
         """(r, P) of the state."""
 
-    def moved(self, system: System, state: Any, r: Array, P: Array) -> Any:
+    def moved(self, system: System, state: OwnState, r: Array, P: Array) -> OwnState:
         """The state at (r, P), with what it knows of its start unchanged."""
 
 
@@ -159,45 +162,47 @@ class Integrator:
         there; a run asks nothing else, and a second one from nearby does not ask again."""
         return self.applies_to(system)
 
-    def options(self) -> dict[str, Any]:
+    def options(self) -> dict[str, object]:
         """The fields by name, for tables and saved files."""
         return {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
 
     # ---- one step -----------------------------------------------------------------------------------
-    def init(self, system: System, q: Array, v: Array, t: Array, h: Array) -> Any:
+    def init(self, system: System, q: Array, v: Array, t: Array, h: Array) -> OwnState:
         """The state from which the first step starts."""
         raise NotImplementedError(f"{type(self).__name__} must define init")
 
-    def guess(self, system: System, state: Any, h: Array) -> Any:
+    def guess(self, system: System, state: OwnState, h: Array) -> PyTree:
         """The unknowns of the step, a pytree of arrays, as well as they are known beforehand."""
         raise NotImplementedError(f"{type(self).__name__} must define guess, or step")
 
-    def scale(self, system: System, state: Any, guess: Any, h: Array) -> Any:
+    def scale(self, system: System, state: OwnState, guess: PyTree, h: Array) -> PyTree:
         """Sizes of the unknowns, against which the solve judges their last increments."""
         raise NotImplementedError(f"{type(self).__name__} must define scale, or step")
 
-    def fixed_point(self, system: System, state: Any, x: Any, h: Array) -> Any:
+    def fixed_point(self, system: System, state: OwnState, x: PyTree, h: Array) -> PyTree:
         """F(x) of a method of the form x = F(x), contracting where the step is not too large."""
         raise NotImplementedError(f"{type(self).__name__} must define fixed_point, residual or step")
 
-    def simplified_newton(self, system: System, state: Any, x: Any, h: Array) -> Callable[[Any], Any]:
+    def simplified_newton(
+        self, system: System, state: OwnState, x: PyTree, h: Array
+    ) -> Callable[[PyTree], PyTree]:
         """A map with the fixed point of `fixed_point`, made at x, that contracts near x also at large steps.
         It is used where `fixed_point` does not; a method without it leaves such steps to full Newton."""
         raise NotImplementedError(f"{type(self).__name__} has no simplified Newton iteration")
 
-    def residual(self, system: System, state: Any, x: Any, h: Array) -> Any:
+    def residual(self, system: System, state: OwnState, x: PyTree, h: Array) -> PyTree:
         """Zero at the solution; x - F(x) where the method gives a fixed point."""
         return jax.tree.map(jnp.subtract, x, self.fixed_point(system, state, x, h))
 
-    def update(self, system: System, state: Any, x: Any, h: Array) -> Any:
+    def update(self, system: System, state: OwnState, x: PyTree, h: Array) -> OwnState:
         """The state after the step whose unknowns are x."""
         raise NotImplementedError(f"{type(self).__name__} must define update, or step")
 
-    def observe(self, state: Any) -> Observation:
+    def observe(self, state: OwnState) -> Observation:
         """What is saved of a state."""
         raise NotImplementedError(f"{type(self).__name__} must define observe")
 
-    def step(self, system: System, state: Any, h: Array) -> Any:
+    def step(self, system: System, state: OwnState, h: Array) -> OwnState:
         """Explicit methods define this one."""
         return None
 
@@ -209,7 +214,7 @@ class Integrator:
         """Whether `step` is used; a method that is explicit on some systems only says on which."""
         return self.defines("step")
 
-    def advance(self, system: System, state: Any, h: Array) -> tuple[Any, Solve]:
+    def advance(self, system: System, state: OwnState, h: Array) -> tuple[OwnState, Solve]:
         """One step with the record of its solve. Used by the time loop; compositions override it, and methods
         for which a solved step may still have led out of their reach."""
         if self.is_explicit(system):
@@ -218,7 +223,7 @@ class Integrator:
         x, record = self.solved(system, state, self.guess(system, state, h), h)
         return self.update(system, state, x, h), record
 
-    def solved(self, system: System, state: Any, guess: Any, h: Array) -> tuple[Any, Solve]:
+    def solved(self, system: System, state: OwnState, guess: PyTree, h: Array) -> tuple[PyTree, Solve]:
         """The unknowns of the step, found from `guess`, with the record of the solve."""
         scale = self.scale(system, state, guess, h)
         if not self.defines("fixed_point"):
@@ -258,7 +263,7 @@ class Integrator:
         change of inputs, even of those of a force."""
         return self.remembers_reaction
 
-    def switched(self, before: System, system: System, state: Any, h: Array) -> Any:
+    def switched(self, before: System, system: System, state: OwnState, h: Array) -> OwnState:
         """The state where inputs switch from those of `before` to those of `system`: begun anew where it was
         seen, with its velocity on the constraint as it is now. Asked where the Lagrangian or the constraints
         contain the inputs, and of methods that remember them."""
@@ -273,7 +278,7 @@ class Integrator:
         return ""
 
     # ---- asked by compositions, whose steps have different lengths ----------------------------------
-    def for_step(self, system: System, state: Any, h: Array) -> Any:
+    def for_step(self, system: System, state: OwnState, h: Array) -> OwnState:
         """The state as the start of a step of another length. A state may depend on the length, so one with
         no memory, of its start, of the reaction or of earlier steps, is begun anew where it was seen."""
         if self.remembers_start or self.remembers_reaction or self.history(state) is not None:
@@ -282,12 +287,12 @@ class Integrator:
         fresh = self.init(system, seen.q, seen.v, state.t.value, h)
         return replaced(fresh, t=state.t, q=Sum(fresh.q.value, state.q.low))
 
-    def history(self, state: Any) -> Any:
+    def history(self, state: OwnState) -> PyTree:
         """What the state holds of earlier steps only in order to guess the next, a pytree; None for nothing.
         A composition keeps one for each of its steps, since those at the same place are alike."""
         return None
 
-    def with_history(self, state: Any, history: Any) -> Any:
+    def with_history(self, state: OwnState, history: PyTree) -> OwnState:
         """The state with another history."""
         return state
 
@@ -306,7 +311,7 @@ class Integrator:
         state (q, v) at the time of the system."""
         return system.phi(q - h / 2 * v, v, system.time - h / 2)
 
-    def in_mid_run(self, system: System, q: Array, v: Array, t: Array, h: Array) -> Any:
+    def in_mid_run(self, system: System, q: Array, v: Array, t: Array, h: Array) -> OwnState:
         """A state that observes (q, v) as if steps had gone before: what a step is a map of. Asked where the
         first step from `init` differs from all others; elsewhere it is the same."""
         return self.init(system, q, v, t, h)
@@ -347,7 +352,7 @@ def kinetic_sizes(system: System, q: Array, v: Array, d: Array, h: Array) -> tup
     return jnp.sqrt(kinetic / diagonal), jnp.sqrt(kinetic / stiffness) / jnp.abs(h)
 
 
-def inside(t: Array, h: Array, c: Any) -> Array:
+def inside(t: Array, h: Array, c: float | Array) -> Array:
     """The time t + c h of a step from t, at its ends by their round-off on its inner side: a force that
     switches at a node is then taken as it is within the step, and the order of the method stays."""
     return t + c * h + (0.5 - c) * INWARD * (jnp.abs(t) * jnp.sign(h) + h)

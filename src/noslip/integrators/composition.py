@@ -14,17 +14,17 @@ where order 3 was measured; with the mean value it was 6.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from noslip.integrators.base import Integrator, Solve, require_one_of
+from noslip.integrators.base import Integrator, OwnState, Solve, require_one_of
 from noslip.integrators.discrete_gradient import DiscreteGradient
 from noslip.integrators.families.built_on import BuiltOn
 from noslip.numerics.compositions import SCHEMES, coefficients
+from noslip.numerics.pytrees import PyTree
 from noslip.system import System
 
 
@@ -56,8 +56,8 @@ class Composition(BuiltOn):
     def gammas(self) -> np.ndarray:
         return coefficients(self.scheme)
 
-    def init(self, system: System, q: Array, v: Array, t: Array, h: Array) -> Any:
-        def history(gamma: Array) -> Any:
+    def init(self, system: System, q: Array, v: Array, t: Array, h: Array) -> OwnState:
+        def history(gamma: Array) -> PyTree:
             return self.base.history(self.base.init(system, q, v, t, gamma * h))
 
         state = self.base.init(system, q, v, t, h)
@@ -65,8 +65,8 @@ class Composition(BuiltOn):
             return state
         return self.base.with_history(state, jax.vmap(history)(jnp.asarray(self.gammas)))
 
-    def advance(self, system: System, state: Any, h: Array) -> tuple[Any, Solve]:
-        def part(state: Any, x: tuple[Array, Any]) -> tuple[Any, tuple[Any, Solve]]:
+    def advance(self, system: System, state: OwnState, h: Array) -> tuple[OwnState, Solve]:
+        def part(state: OwnState, x: tuple[Array, PyTree]) -> tuple[OwnState, tuple[PyTree, Solve]]:
             gamma, history = x
             state = self.base.with_history(self.base.for_step(system, state, gamma * h), history)
             state, record = self.base.advance(system, state, gamma * h)

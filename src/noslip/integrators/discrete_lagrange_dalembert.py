@@ -17,19 +17,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import jax.numpy as jnp
 from jax import Array
 
 from noslip.geometry.finite_difference_map import FiniteDifferenceMap
-from noslip.integrators.base import Observation, Sum, replaced
+from noslip.integrators.base import Sum
 from noslip.integrators.families.finite_difference_maps import MapMethod
-from noslip.integrators.families.states import TwoPointState, Unknown, kinetic_scale
+from noslip.integrators.families.states import Unknown
+from noslip.integrators.families.two_points import TwoPoints, TwoPointState
 from noslip.numerics.sums import average
 from noslip.system import System
 
 
 @dataclass(frozen=True)
-class DiscreteLagrangeDAlembert(MapMethod):
+class DiscreteLagrangeDAlembert(MapMethod, TwoPoints):
     """JS (59) at the original nodes: q of order 2 if beta = 1/2 or symmetrized, v of order 1."""
 
     beta: float = 0.5  #: where in the step L is taken: 0 at its start, 1 at its end
@@ -69,29 +69,6 @@ class DiscreteLagrangeDAlembert(MapMethod):
             _, p = self.map.momenta(system, q - h * w, w, h, t - ago)
         return TwoPointState(Sum.start(t), Sum.start(q), p, v, lam, t)
 
-    def in_mid_run(self, system: System, q: Array, v: Array, t: Array, h: Array) -> TwoPointState:
-        """The end of a step that led from q - h v to q without a change of v."""
-        unchanged = Unknown(jnp.zeros(system.n), jnp.zeros(system.m))
-        return self.update(system, self.init(system, q - h * v, v, t - h, h), unchanged, h)
-
-    def for_step(self, system: System, state: TwoPointState, h: Array) -> TwoPointState:
-        """As it is: p cannot be had again from v, a quotient of nodes. That a part of the reaction in p has
-        another length goes into the next lam, not into the next node."""
-        return state
-
-    def switched(self, before: System, system: System, state: TwoPointState, h: Array) -> TwoPointState:
-        """p, that of the pair before, changes with L and with the velocity that the constraint leaves."""
-        q, v, t = state.q.value, state.v, state.t.value
-        v1 = system.project_velocity(q, v, t) if system.inputs_within(system.inputs)[1] else v
-        return replaced(state, p=state.p + system.momentum(q, v1, t) - before.momentum(q, v, t), v=v1)
-
-    def guess(self, system: System, state: TwoPointState, h: Array) -> Unknown:
-        q, v, t = state.q.value, state.v, state.t.value
-        return Unknown(h * system.acceleration(q, v, t), system.multipliers(q, v, t))
-
-    def scale(self, system: System, state: TwoPointState, guess: Unknown, h: Array) -> Unknown:
-        return kinetic_scale(system.at(state.t.value), state.q.value, state.v, guess.d, h)
-
     def residual(self, system: System, state: TwoPointState, x: Unknown, h: Array) -> Unknown:
         q, v1 = state.q.value, state.v + x.d
         minus_d1, _ = self._momenta(system, state, v1, h)
@@ -103,9 +80,6 @@ class DiscreteLagrangeDAlembert(MapMethod):
         v1 = state.v + x.d
         _, p = self._momenta(system, state, v1, h)
         return TwoPointState(state.t.plus(h), state.q.plus(h * v1), p, v1, x.lam, state.t.value)
-
-    def observe(self, state: TwoPointState) -> Observation:
-        return Observation(state.t.value, state.q.value, state.v, state.lam, state.lam_t)
 
     def discrete_lagrangian(self, system: System, q: Array, q1: Array, h: Array) -> Array:
         return average([rho.discrete_lagrangian(system, q, q1, h) for rho in self._maps()])

@@ -18,7 +18,6 @@ and * without a frame are those of `geometry.frame_free`, seen from the middle. 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -73,22 +72,9 @@ class EnergyCollocation(OnDStar):
         dual = jax.vmap(bracket.dual)(x)
         square = rule.b @ jnp.sum(x * dual, axis=1)
         G = G + soft(defect, state.noise) / jnp.where(square > 0, square, 1.0) * dual
-
-        rows = self.rows(system, bracket, state, x)
-
-        def slope(u: Array, G: Array, c: Array, rows: Any) -> Array:
-            point = bracket.at(u)
-            if rows is not None:
-                return applied(point, G, state.t.value + c * h, rows)
-            return point.apply(G) + point.force(state.t.value + c * h)
-
-        return h * jax.vmap(slope)(z + rule.A @ x, G, jnp.asarray(rule.c), rows)
-
-    def rows(self, system: System, bracket: Any, state: BracketState, x: Array) -> Array | None:
-        """Discrete derivatives of the holonomic constraints at the stages, where there are such."""
-        if state.g is None:
-            return None
-        return stage_rows(system, bracket.plane, self.rule, state.q.value, x[:, : system.n], state.g)
+        rows = None if state.g is None else stage_rows(bracket, rule, state.q.value, x, state.g)
+        slopes = jax.vmap(lambda u, G, c, rows: applied(bracket.at(u), G, state.t.value + c * h, rows))
+        return h * slopes(z + rule.A @ x, G, jnp.asarray(rule.c), rows)
 
     def fixed_point(self, system: System, state: BracketState, x: Array, h: Array) -> Array:
         """Gauss-Seidel as in `DiscreteGradient`: x_q with the new x_rho."""

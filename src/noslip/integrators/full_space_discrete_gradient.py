@@ -18,27 +18,17 @@ to the node between them, is of order 2. With `coordinate_increment` mu v swings
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import jax.numpy as jnp
 from jax import Array
 
 from noslip.geometry.bracket import refusal
-from noslip.integrators.base import Observation, require_one_of
+from noslip.integrators.base import Observation, OwnState, require_one_of
 from noslip.integrators.families.bracket import OnDStar
-from noslip.integrators.families.bracket_state import BracketState
-from noslip.numerics.discrete_gradients import GRADIENTS, Step, discrete_gradient, noise
+from noslip.integrators.families.bracket_state import BracketState, FullSpaceState, with_multipliers
+from noslip.numerics.discrete_gradients import GRADIENTS, Step, discrete_gradient
 from noslip.numerics.linear import spd_solve
-from noslip.numerics.pytrees import pytree
 from noslip.system import System
-
-
-@pytree
-class FullSpaceState(BracketState):
-    """A point of T*Q with the multipliers of the step that led there, and their date."""
-
-    lam: Array
-    lam_t: Array
 
 
 @dataclass(frozen=True)
@@ -89,26 +79,11 @@ class FullSpaceDiscreteGradient(OnDStar):
         return jnp.concatenate([h * (quotient + lift @ impulse / 2), free + mu.T @ impulse]), impulse
 
     def init(self, system: System, q: Array, v: Array, t: Array, h: Array) -> FullSpaceState:
-        return _with_multipliers(super().init(system, q, v, t, h), system.multipliers(q, v, t), t)
+        return with_multipliers(super().init(system, q, v, t, h), system.multipliers(q, v, t), t)
 
     def update(self, system: System, state: BracketState, x: Array, h: Array) -> FullSpaceState:
         lam = self._map(system, state, x, h)[1] / h
-        return _with_multipliers(super().update(system, state, x, h), lam, state.t.value + h / 2)
+        return with_multipliers(super().update(system, state, x, h), lam, state.t.value + h / 2)
 
-    def observe(self, state: Any) -> Observation:
+    def observe(self, state: OwnState) -> Observation:
         return Observation(state.t.value, state.q.value, state.v, state.lam, state.lam_t)
-
-
-def _with_multipliers(state: BracketState, lam: Array, lam_t: Array) -> FullSpaceState:
-    kept = {name: getattr(state, name) for name in BracketState.__dataclass_fields__} | {
-        "noise": _noise(state)
-    }
-    return FullSpaceState(**kept, lam=lam, lam_t=lam_t)
-
-
-def _noise(state: BracketState) -> Array:
-    """The threshold, with the motions of q and of p apart: a force that the reactions nearly balance is in
-    the gradient, and taken together with the change of p it would hide that a body hardly moves."""
-    S = jnp.abs(state.energy.value) + jnp.abs(jnp.dot(state.rho.value, state.v))  # |H| + |p . v|
-    squares = [jnp.sum(x.reshape(2, -1) ** 2, axis=1) for x in (state.gradient, state.past[0])]
-    return noise(S, jnp.dot(*squares))

@@ -66,16 +66,8 @@ class GeneratingFunction(family.Generating):
 
     @classmethod
     def variants(cls) -> tuple[GeneratingFunction, ...]:
-        return (
-            cls(),
-            cls(0.0),
-            cls(1.0),
-            cls(0.2, symmetric=True),
-            cls(0.0, symmetric=True),
-            cls(projected=True),
-            cls(0.7, projected=True),
-            cls(0.0, projected=True),
-        )
+        plain = cls(), cls(0.0), cls(1.0), cls(0.2, symmetric=True), cls(0.0, symmetric=True)
+        return *plain, cls(projected=True), cls(0.7, projected=True), cls(0.0, projected=True)
 
     @property
     def alphas(self) -> tuple[float, ...]:

@@ -23,19 +23,10 @@ import numpy as np
 from jax import Array
 
 from noslip.geometry.holonomic import at_stages
-from noslip.integrators.base import Integrator, Observation, inside, pytree, require_one_of
-from noslip.integrators.families.states import VelocityState, kinetic_scale
+from noslip.integrators.base import Integrator, Observation, inside, require_one_of
+from noslip.integrators.families.states import Stages, VelocityState, kinetic_scale
 from noslip.numerics.collocation import Lobatto, lobatto
 from noslip.system import System
-
-
-@pytree
-class Stages:
-    """V_j - v, the multipliers, v' - v; as a residual: momenta, constraints, momentum at the end."""
-
-    V: Array
-    lam: Array
-    d: Array
 
 
 @dataclass(frozen=True)

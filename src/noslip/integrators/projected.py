@@ -20,7 +20,6 @@ at z, noise counts as zero.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import jax
@@ -35,9 +34,6 @@ from noslip.integrators.families.projection import ProjectedState as State
 from noslip.integrators.families.projection import ProjectedUnknown as Unknown
 from noslip.numerics.discrete_gradients import soft
 from noslip.system import System
-from noslip.system.time import Timed
-
-Step = Callable[[System, State, Array, Array], Array]
 
 
 @dataclass(frozen=True)
@@ -61,11 +57,7 @@ class Projected(BuiltOn):
         return self.base.preserves | {"energy", "first_integrals"}
 
     def applies_to(self, system: System) -> str | None:
-        if system.force is not None:
-            return "a projection needs quantities that stay constant, but this system has a `force`"
-        if any(isinstance(f, Timed) for f in system.first_integrals.values()):
-            return "a projection needs quantities that stay constant, but a first integral contains t"
-        return super().applies_to(system)
+        return level.refusal(system) or super().applies_to(system)
 
     def init(self, system: System, q: Array, v: Array, t: Array, h: Array) -> State:
         return level.first(self.base, system, self.base.init(system, q, v, t, h), h)
@@ -74,21 +66,16 @@ class Projected(BuiltOn):
         return level.guess(self.base.guess(system, state, h), self.base, state)
 
     def scale(self, system: System, state: State, guess: Unknown, h: Array) -> Unknown:
-        # mu is judged by what it does to e: along dependent integrals it is noise without an effect
-        size = jnp.sqrt(jnp.sum(state.scale**2)) / level.DEPENDENT
-        x = self.base.scale(system, state, guess.x, h)
-        return Unknown(x, jnp.broadcast_to(size, guess.mu.shape), state.scale)
+        return level.scale(self.base.scale(system, state, guess.x, h), state, guess)
 
     def fixed_point(self, system: System, state: State, x: Unknown, h: Array) -> Unknown:
         return self.turned(system, state, x, h, self.base.fixed_point)
 
-    def simplified_newton(
-        self, system: System, state: State, x: Unknown, h: Array
-    ) -> Callable[[Unknown], Unknown]:
+    def simplified_newton(self, system: System, state: State, x: Unknown, h: Array) -> level.Turn:
         """For every mu the base is solved as it solves its own steps, for which W is right."""
         return lambda x: self.turned(system, state, x, h, level.solved(self.base))
 
-    def turned(self, system: System, state: State, x: Unknown, h: Array, step: Step) -> Unknown:
+    def turned(self, system: System, state: State, x: Unknown, h: Array, step: level.Step) -> Unknown:
         """The unknowns after `step` of the base from z~, and a correction of mu."""
         bracket, z = self.base.chart(system, state, x.e, h)
         vectors = jax.vmap(bracket.vector)

@@ -17,14 +17,13 @@ with P1 the momentum that arrives at r1. The two agree where A is linear in r.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
 from noslip.geometry.chaplygin import Reduction
-from noslip.integrators.base import require_one_of
+from noslip.integrators.base import OwnState, require_one_of
 from noslip.integrators.families.chaplygin import OnBase
 from noslip.system import System
 
@@ -52,7 +51,7 @@ class ReducedDLA(OnBase):
     def variants(cls) -> tuple[ReducedDLA, ...]:
         return cls(), cls(epsilon=0.2, forces="group"), cls(group="planar", forces="group")
 
-    def momenta(self, system: System, state: Any, d: Array, h: Array) -> tuple[Array, Array]:
+    def momenta(self, system: System, state: OwnState, d: Array, h: Array) -> tuple[Array, Array]:
         reduced = self.reduced(system)
         r = state.q.value[reduced.base_index]
         if self.forces == "group":
@@ -63,7 +62,9 @@ class ReducedDLA(OnBase):
         half = h / 2 * sum(forces[1:], forces[0]) / len(forces)
         return minus - half, plus + half
 
-    def _group_momenta(self, system: System, state: Any, r: Array, d: Array, h: Array) -> tuple[Array, Array]:
+    def _group_momenta(
+        self, system: System, state: OwnState, r: Array, d: Array, h: Array
+    ) -> tuple[Array, Array]:
         """(22)-(23), and applied forces by halves."""
         reduced, group = self.reduced(system), self.reduced(system).group
         f = self.group_step(reduced, r, d)

@@ -25,7 +25,7 @@ from jax.extend.core import get_opaque_trace_state
 from jax.flatten_util import ravel_pytree
 
 from noslip.numerics import linear
-from noslip.numerics.pytrees import pytree
+from noslip.numerics.pytrees import PyTree, pytree
 
 EPS = float(np.finfo(float).eps)
 SETTLED = 2 * EPS  # an increment this small, relative to the scale, changes nothing any more
@@ -37,7 +37,7 @@ GROWTHS = 8  # that many increments larger than the one before mean that a map d
 LEAST_RATE = 1 / 32  # a measured rate of contraction below this is not relied upon
 
 
-MapAt = Callable[[Any], Callable[[Any], Any]]
+MapAt = Callable[[PyTree], Callable[[PyTree], PyTree]]
 
 
 class Status(enum.IntEnum):
@@ -89,17 +89,17 @@ class Solve:
     status: Array
 
 
-def solve(residual: Callable[[Any], Any], guess: Any, scale: Any) -> tuple[Any, Solve]:
+def solve(residual: Callable[[PyTree], PyTree], guess: PyTree, scale: PyTree) -> tuple[PyTree, Solve]:
     """Solve residual(x) = 0 for a pytree x, from `guess`."""
     return _root(residual, lambda f: f, _newton, guess, scale)
 
 
 def iterate(
-    function: Callable[[Any], Any],
-    guess: Any,
-    scale: Any,
+    function: Callable[[PyTree], PyTree],
+    guess: PyTree,
+    scale: PyTree,
     simplified_newton: MapAt | None = None,
-) -> tuple[Any, Solve]:
+) -> tuple[PyTree, Solve]:
     """Solve x = function(x) for a pytree x, from `guess`. Where `function` does not contract, the map that
     `simplified_newton` makes at a given x is iterated instead."""
     unravel = ravel_pytree(guess)[1]
@@ -128,12 +128,12 @@ def without_derivatives() -> Iterator[None]:
 
 
 def _root(
-    function: Callable[[Any], Any],
+    function: Callable[[PyTree], PyTree],
     equation: Callable[[Callable[[Array], Array]], Callable[[Array], Array]],
     method: Callable[[Callable[[Array], Array], Array, Array], tuple[Array, Solve]],
-    guess: Any,
-    scale: Any,
-) -> tuple[Any, Solve]:
+    guess: PyTree,
+    scale: PyTree,
+) -> tuple[PyTree, Solve]:
     """The root of equation(function) by `method`; derivatives by the implicit function theorem."""
     x0, unravel = ravel_pytree(guess)
     sizes = lax.stop_gradient(ravel_pytree(scale)[0])
@@ -143,7 +143,7 @@ def _root(
         return ravel_pytree(function(unravel(x)))[0]
 
     if get_opaque_trace_state() == _not_differentiated.get():
-        x, record = method(flat, x0, sizes)
+        x, record = method(jax.jit(flat), x0, sizes)  # traced once, though it is asked for in several places
         return unravel(x), _whole_counts(record)
 
     def linear_solve(f: Callable[[Array], Array], y: Array) -> Array:
@@ -238,11 +238,11 @@ def _restart(x0: Array, settled: _Iteration, failed: Array) -> _Iteration:
 
 def _newton(f: Callable[[Array], Array], x0: Array, sizes: Array) -> tuple[Array, Solve]:
     """Chord iteration with the Jacobian at the guess; where it does not settle, full Newton."""
-    inverse, weights = linear.inverse(jax.jacfwd(f)(x0)), _weights(x0, sizes)
+    inverse, weights = linear.solver(jax.jacfwd(f)(x0)), _weights(x0, sizes)
 
     def turn(carry: tuple[_Iteration, Array]) -> tuple[_Iteration, Array]:
         it, r = carry[0], f(carry[0].x)
-        dx = inverse @ r
+        dx = inverse(r)
         return _Iteration(it.x - dx, it.count + 1, _size(dx, weights), it.size), r
 
     def go_on(carry: tuple[_Iteration, Array]) -> Array:
@@ -300,7 +300,7 @@ def _record(last: _Iteration, residual: Array) -> Solve:
     return Solve(last.count.astype(float), last.size, residual, status.astype(float))
 
 
-def explicit_step(state: Any) -> Solve:
+def explicit_step(state: PyTree) -> Solve:
     """The record of a step that needs no solve: it can only fail by leaving the finite numbers."""
     finite = jnp.all(jnp.array([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(state)]))
     status = jnp.where(finite, int(Status.SOLVED), int(Status.NOT_FINITE))

@@ -22,23 +22,22 @@ paper -> code: eps -> h, q~_k -> q, q~_{k+1} -> q1, lambda_{k+1} -> lam (a force
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import jax.numpy as jnp
 from jax import Array
 
 from noslip.geometry.finite_difference_map import FiniteDifferenceMap
-from noslip.integrators.base import inside
-from noslip.integrators.families import finite_difference_maps as maps
+from noslip.integrators.base import OwnState, inside
 from noslip.integrators.families import inner_nodes
-from noslip.integrators.families.lagrange_dalembert import LagrangeDAlembert, forces_ignore_velocity
+from noslip.integrators.families.finite_difference_maps import RedefinedNodes, mapped_residual
+from noslip.integrators.families.lagrange_dalembert import forces_ignore_velocity
 from noslip.integrators.families.states import Unknown, VelocityState
 from noslip.numerics.linear import spd_solve
 from noslip.system import System
 
 
 @dataclass(frozen=True)
-class VelocityNonholonomic(maps.MapMethod, LagrangeDAlembert):
+class VelocityNonholonomic(RedefinedNodes):
     """JS definition 5.6 at redefined nodes: stays on D; order 2 for beta = 1/2, else 1."""
 
     beta: float = 0.5  #: where in the step the redefined nodes are: 0 at its start, 1 at its end
@@ -51,10 +50,6 @@ class VelocityNonholonomic(maps.MapMethod, LagrangeDAlembert):
         return 2 if self.map.symmetric else 1
 
     @property
-    def multiplier_order(self) -> int:
-        return self.order
-
-    @property
     def preserves(self) -> frozenset[str]:
         kept = frozenset({"constraint", "momentum_equation"})
         kept = kept | {"reversible"} if self.map.symmetric else kept
@@ -64,25 +59,15 @@ class VelocityNonholonomic(maps.MapMethod, LagrangeDAlembert):
     def variants(cls) -> tuple[VelocityNonholonomic, ...]:
         return cls(0.5), cls(0.0), cls(0.3), cls(1.0)
 
-    @property
-    def remembers_inputs(self) -> bool:
-        return self.rho is not None  # p of `MappedState`
-
     def displacement(self, v: Array, v1: Array, h: Array) -> Array:
         return h * ((1 - self.beta) * v + self.beta * v1)
 
     def multiplier_delay(self, h: Array) -> Array:
         return self.beta * h
 
-    def init(self, system: System, q: Array, v: Array, t: Array, h: Array) -> VelocityState:
-        state = super().init(system, q, v, t, h)
-        if self.rho is None:
-            return inner_nodes.begun(system, state, h)
-        return maps.mapped_init(self.rho, system, state, h)
-
-    def residual(self, system: System, state: Any, x: Unknown, h: Array) -> Unknown:
+    def residual(self, system: System, state: OwnState, x: Unknown, h: Array) -> Unknown:
         if self.rho is not None:
-            return maps.mapped_residual(self.rho, system, state, x, h)
+            return mapped_residual(self.rho, system, state, x, h)
         beta, t = self.beta, state.t.value
         q, v = state.q.value, state.v.value
         v1 = v + x.d
@@ -95,15 +80,6 @@ class VelocityNonholonomic(maps.MapMethod, LagrangeDAlembert):
         change = system.momentum(q1, v1, t + h) - system.momentum(q, v, t)
         balance = change - h * ((1 - beta) * f1 + beta * f0 + reaction)
         return Unknown(balance, inner_nodes.phi(system, qm, q1, v1, t, h))
-
-    def update(self, system: System, state: Any, x: Unknown, h: Array) -> VelocityState:
-        if self.rho is not None:
-            return maps.mapped_update(self.rho, system, state, x, h)
-        return inner_nodes.shown(system, super().update(system, state, x, h))
-
-    def node(self, q: Array, v: Array, h: Array) -> Array:
-        """The original node q_k ahead of the redefined one."""
-        return q + self.map.inverse(q, v, h)[0]
 
     def is_explicit(self, system: System) -> bool:
         linear = system.kind != "nonlinear" and self.beta == 0 and self.rho is None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any, NoReturn
+from typing import NoReturn
 
 _forked = False
 
@@ -19,7 +19,7 @@ def require_xla() -> None:
         _refuse()
 
 
-def _refuse(*_: Any, **__: Any) -> NoReturn:
+def _refuse(*_: object, **__: object) -> NoReturn:
     raise RuntimeError(
         "this process was forked after JAX had begun to work, and XLA cannot work in it; start processes by "
         "multiprocessing.get_context('spawn'), or fork before the first use of noslip"

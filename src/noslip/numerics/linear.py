@@ -21,6 +21,8 @@ from jax import Array, lax
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
+from noslip.numerics.tracing import is_traced
+
 NEARLY = 1e-2  # the sine of an angle; its inverse squared is what the condition of C costs
 WRITTEN_OUT = 12  # above this size LAPACK is quicker to compile and to run
 
@@ -38,6 +40,14 @@ def solve(a: Array, b: Array) -> Array:
 def inverse(a: Array) -> Array:
     """The inverse of a general square matrix; for iterations that use one matrix many times."""
     return solve(a, jnp.eye(a.shape[-1]))
+
+
+def solver(a: Array) -> Callable[[Array], Array]:
+    """y -> a^-1 y for a general square matrix and vectors, in iterations that use one matrix many times. In
+    scalar programs a large matrix with known zeros is eliminated once, and what comes of that is no number
+    where it is not accurate; everywhere else it is the inverse that is used."""
+    found = inverse(a)
+    return lambda y: solve_again_p.bind(a, found, y)
 
 
 def value_and_jacobian(f: Callable[[Array], Array], x: Array) -> tuple[Array, Array]:
@@ -88,10 +98,19 @@ def nearly_parallel(mu: np.ndarray) -> bool:
 
 
 def _solve(a: Array, b: Array, spd: bool) -> Array:
+    if is_traced(a, b):
+        return _one_operation(a, b, spd)
+    return _compiled(np.asarray(a, float), np.asarray(b, float), spd)
+
+
+def _one_operation(a: Array, b: Array, spd: bool) -> Array:
     a, b = jnp.asarray(a, float), jnp.asarray(b, float)
     if b.size == 0:  # no unknowns or no right sides
         return b
     return small_solve_p.bind(a, b.reshape(len(b), -1), spd=spd).reshape(b.shape)
+
+
+_compiled = jax.jit(_one_operation, static_argnums=2)  # of numbers: one compilation in place of four
 
 
 # ---- the algorithms, written out ----------------------------------------------------------------------
@@ -183,3 +202,24 @@ mlir.register_lowering(small_solve_p, mlir.lower_fun(written_out, multiple_resul
 ad.primitive_jvps[small_solve_p] = _derivative
 ad.primitive_transposes[small_solve_p] = _transpose
 batching.primitive_batchers[small_solve_p] = _batch
+
+# ---- the same matrix again ----------------------------------------------------------------------------
+solve_again_p = Primitive("solve_again")
+
+
+def _by_inverse(a: Array, found: Array, y: Array) -> Array:
+    return found @ y
+
+
+def _batch_again(args: Any, axes: Any) -> tuple[Array, int]:
+    return jax.vmap(_by_inverse, axes)(*args), 0
+
+
+@solve_again_p.def_abstract_eval
+def _shape_again(a: Any, found: Any, y: Any) -> Any:
+    return y
+
+
+solve_again_p.def_impl(jax.jit(_by_inverse))
+mlir.register_lowering(solve_again_p, mlir.lower_fun(_by_inverse, multiple_results=False))
+batching.primitive_batchers[solve_again_p] = _batch_again

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar, dataclass_transform
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 _T = TypeVar("_T")
@@ -33,3 +34,8 @@ def of_leaves(function: Callable[..., Any], *args: PyTree) -> tuple[Callable[...
 def replaced(value: _T, **changes: Any) -> _T:
     """The same with some fields changed; `dataclasses.replace` for what JAX may have made of it."""
     return type(value)(**{**vars(value), **changes})
+
+
+def either(choice: jax.Array, a: _T, b: _T) -> _T:
+    """One of two pytrees."""
+    return jax.tree.map(lambda x, y: jnp.where(choice, x, y), a, b)

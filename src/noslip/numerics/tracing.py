@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax import Array
 from jax.extend.core import get_opaque_trace_state
+
+Real: TypeAlias = float | np.ndarray | Array  # a number, which may be traced
+Values: TypeAlias = np.ndarray | Array  # an array whose numbers are known, or traced
+Either: TypeAlias = Any  # the same in a result, whose reader knows which of them it is
 
 with jax.ensure_compile_time_eval():
     _EAGER = get_opaque_trace_state()
@@ -17,13 +23,13 @@ def is_eager() -> bool:
     return bool(get_opaque_trace_state() == _EAGER)
 
 
-def is_traced(*values: Any) -> bool:
+def is_traced(*values: object) -> bool:
     """Whether a JAX transformation is under way: traced values, or an enclosing jit that stages all."""
     if is_eager():  # the usual case, without an operation
         return has_tracers(values)
     return has_tracers(values, jnp.zeros(()))
 
 
-def has_tracers(*values: Any) -> bool:
+def has_tracers(*values: object) -> bool:
     """Whether some of these values are traced."""
     return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(values))

@@ -64,11 +64,11 @@ def _joined(parts: list[Mesh]) -> Mesh:
     return Mesh(np.concatenate([part.vertices for part in parts]), tuple(faces))
 
 
-def _sphere(sizes: Array, _: Any) -> Mesh:
+def _sphere(sizes: Array, _: object) -> Mesh:
     return _ellipsoid(np.full(3, sizes[0]), None)
 
 
-def _ellipsoid(sizes: Array, _: Any) -> Mesh:
+def _ellipsoid(sizes: Array, _: object) -> Mesh:
     theta, phi = np.meshgrid(np.linspace(np.pi, 0, UP + 1), _around(AROUND), indexing="ij")
     points = np.stack([np.sin(theta) * np.cos(phi), np.sin(theta) * np.sin(phi), np.cos(theta)], axis=-1)
     return _grid(points * sizes)
@@ -85,7 +85,7 @@ def _turned(profile: Array, count: int = AROUND) -> Mesh:
     return _grid(np.stack([x, y, np.broadcast_to(profile[:, 1:], x.shape)], axis=-1))
 
 
-def _cylinder(sizes: Array, _: Any) -> Mesh:
+def _cylinder(sizes: Array, _: object) -> Mesh:
     r, h = sizes[0], sizes[1] / 2
     thin = h > 2 * r  # a rod: fewer faces around, more along, so that they are drawn in their order
     side = np.linspace(-h, h, 13 if thin else 2)
@@ -95,17 +95,17 @@ def _cylinder(sizes: Array, _: Any) -> Mesh:
     return _turned(profile, 10 if thin else AROUND)
 
 
-def _cone(sizes: Array, _: Any) -> Mesh:
+def _cone(sizes: Array, _: object) -> Mesh:
     r, h = sizes[0], sizes[1]
     return _turned(np.array([[0.0, 0.0], [r, 0.0], [0.5 * r, 0.5 * h], [0.0, h]]))
 
 
-def _torus(sizes: Array, _: Any) -> Mesh:
+def _torus(sizes: Array, _: object) -> Mesh:
     angle = np.linspace(-np.pi, np.pi, UP + 1)
     return _turned(np.stack([sizes[0] + sizes[1] * np.cos(angle), sizes[1] * np.sin(angle)], axis=1))
 
 
-def _cuboid(sizes: Array, _: Any) -> Mesh:
+def _cuboid(sizes: Array, _: object) -> Mesh:
     u, v = np.meshgrid(np.linspace(-0.5, 0.5, 4), np.linspace(-0.5, 0.5, 4))
     top = np.stack([u, v, np.full_like(u, 0.5)], axis=-1)
     turns = [np.roll(top, k, axis=-1) for k in range(3)]
@@ -126,7 +126,7 @@ def _plate(sizes: Array, points: Array) -> Mesh:
     return Mesh(vertices, (np.stack([around[::-1], n + around]), sides))
 
 
-def _blade(sizes: Array, _: Any) -> Mesh:
+def _blade(sizes: Array, _: object) -> Mesh:
     a, h, w = 0.5 * sizes[0], sizes[1], 0.5 * sizes[2]
     edge = [[-0.9 * a, 0.0, 0.0], [0.85 * a, 0.0, 0.0]]
     back = [[-a, -w, h], [a, -w, h], [a, w, h], [-a, w, h]]
@@ -134,7 +134,7 @@ def _blade(sizes: Array, _: Any) -> Mesh:
     return Mesh(np.array(edge + back), (np.array(quads), np.array(ends)))
 
 
-def _spring(sizes: Array, _: Any) -> Mesh:
+def _spring(sizes: Array, _: object) -> Mesh:
     s = np.linspace(0.0, 1.0, 24 * COILS + 1)
     inside = np.minimum(1.0, 12 * np.minimum(s, 1 - s))  # the ends lie on the axis
     angle = 2 * np.pi * COILS * s

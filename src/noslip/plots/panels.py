@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from noslip.numerics.tracing import Values
 from noslip.plots.trajectory import COLOURS, STYLES, envelope, require_matplotlib
 
 if TYPE_CHECKING:
@@ -28,8 +29,8 @@ class Curve:
     error, of which the largest size in each of some 200 bins is drawn."""
 
     label: str
-    x: Any
-    y: Any
+    x: Sequence[float] | Values
+    y: Sequence[float] | Values
     kind: Literal["line", "points", "marked", "reference", "error"] = "line"
 
 

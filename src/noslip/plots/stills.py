@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from noslip import systems
 from noslip.analysis.thinning import thinned
@@ -16,18 +17,18 @@ from noslip.plots.trajectory import as_written, plane, require_matplotlib
 from noslip.saved import needed, system_of
 from noslip.scenes.parts import Scene
 from noslip.scenes.stage import Numbers, Stage, generic, in_coordinates, scene
-from noslip.system import System
+from noslip.system import Parameters, System
 from noslip.trajectory import Trajectory
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Picture = Callable[[Array, Any], tuple[Array, ...]]  # curves in the plane, of q and the parameters
+Picture = Callable[[Array, Parameters], tuple[Array, ...]]  # curves in the plane, of q and the parameters
 SIZE = (6.4, 4.8)
 TRAIL = 3000  # points of a path
 APART = 1.3  # earlier places are shown if they are so many body sizes apart
 GHOSTS = 4
-FAR = 9.0  # in a path so many times as wide as the bodies they are shown from near
+FAR = 4.5  # in a path so many times as wide as the bodies they are shown from near
 AROUND = 1.2  # how many of their sizes are then seen on each side
 
 
@@ -150,7 +151,7 @@ def drawn(run: Trajectory, times: Array, picture: Picture) -> tuple[Staged, Sequ
     ]
 
 
-def _in_space(curve: Any) -> Array:
+def _in_space(curve: ArrayLike) -> Array:
     points = np.asarray(curve, float)
     if points.ndim != 2 or points.shape[1] != 2:
         raise ValueError(f"a curve of `picture` must have shape (points, 2), but it has {points.shape}")

@@ -114,7 +114,7 @@ def _draw_path(ax: Axes, runs: Mapping[str, Trajectory], times: tuple[float, flo
     ax.set_title(title + (f" ({', '.join(notes)})" if notes else ""), loc="left")
 
 
-def _comparable(spans: list[tuple[Any, Any]], i: int, j: int) -> bool:
+def _comparable(spans: list[tuple[np.ndarray, np.ndarray]], i: int, j: int) -> bool:
     """Whether both directions can share a scale without making the path a line."""
     widths = np.max([high for _, high in spans], axis=0) - np.min([low for low, _ in spans], axis=0)
     return bool(0 < max(widths[i], widths[j]) < 6 * min(widths[i], widths[j]))
@@ -201,22 +201,22 @@ def _nothing(ax: Axes, title: str, said: str) -> None:
 # ---- lines and axes -------------------------------------------------------------------------------
 
 
-def _plain_line(ax: Axes, t: Any, y: Any, label: str, k: int) -> None:
+def _plain_line(ax: Axes, t: np.ndarray, y: np.ndarray, label: str, k: int) -> None:
     stride = -(-len(t) // PATH_POINTS)
     ax.plot(t[::stride], y[::stride], linewidth=1.2, label=label, **_style(k, t))
 
 
-def _error_line(ax: Axes, t: Any, error: Any, label: str, k: int) -> None:
+def _error_line(ax: Axes, t: np.ndarray, error: np.ndarray, label: str, k: int) -> None:
     t, size = envelope(np.asarray(t), np.abs(error))
     ax.plot(t, np.maximum(size, FLOOR), linewidth=1.2, label=label, **_style(k, t))
 
 
-def _style(k: int, t: Any) -> dict[str, Any]:
+def _style(k: int, t: np.ndarray) -> dict[str, Any]:
     """Few points are shown as points too, so that a run of one state is not an empty picture."""
     return {"color": COLOURS[k % 7], "linestyle": STYLES[k % 7], "marker": "." if len(t) < 20 else None}
 
 
-def _since_start(t: Any, error: Any) -> tuple[Any, Any]:
+def _since_start(t: np.ndarray, error: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Without the first value, zero by definition, where others follow."""
     kept = slice(1 if len(t) > 1 else 0, None)
     return t[kept], error[kept]

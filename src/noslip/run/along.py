@@ -4,12 +4,18 @@ its size where the motion conserves it, and, after a run, that the system was wh
 from __future__ import annotations
 
 import math
+from types import ModuleType
 from typing import Any
 
 import jax
 import numpy as np
+from jax import Array
 
 from noslip.integrators.solve import Status
+from noslip.numerics.linear import independence
+from noslip.numerics.tracing import Values
+from noslip.run.member import MemberRow
+from noslip.run.pairing import Pairing
 from noslip.run.step import Row
 from noslip.system import System
 from noslip.system.conditions import broken_along, parallel_along
@@ -19,7 +25,9 @@ BLOWN_UP = 1e9
 error, as in CFHM figure 4, is by a factor of 1e4 in 5e5 steps."""
 
 
-def failed_rows(row: Any, first: Any, size: Any, conserved: bool, xp: Any = np) -> Any:
+def failed_rows(
+    row: Row | MemberRow, first: Row | MemberRow, size: Values, conserved: bool, xp: ModuleType = np
+) -> Any:
     """The status of each row by what it shows. `size` is |T| + |V| at the start; where that vanishes, or
     where the energy is the small difference of terms that have grown, nothing is said of its growth."""
     shown = [row.q, row.v, row.multipliers, row.energy, row.constraint, *_integrals(row).values()]
@@ -34,7 +42,7 @@ def failed_rows(row: Any, first: Any, size: Any, conserved: bool, xp: Any = np) 
     return xp.where(gone, int(Status.BLOWN_UP), status)
 
 
-def _integrals(row: Any) -> dict[str, Any]:
+def _integrals(row: Row | MemberRow) -> dict[str, Array]:
     return getattr(row, "first_integrals", {})
 
 
@@ -92,3 +100,16 @@ def up_to_a_broken_condition(system: System, rows: Row) -> tuple[Row, str]:
 def forms_become_parallel(system: System, rows: Row) -> bool:
     """Whether the one-forms are nearly parallel at some of the rows."""
     return system.rows > 1 and parallel_along(system, *(np.asarray(x) for x in (rows.q, rows.v, rows.t)))
+
+
+def parallel_at(pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float) -> bool:
+    """Whether the one-forms are nearly parallel at this state."""
+    if pairing.system.rows < 2:
+        return False
+    if not pairing.clocked and (apart := pairing.at_state(_apart, q, v)) is not None and apart[0] > 0:
+        return False
+    return parallel_along(pairing.system, q[None], v[None], np.full(1, t))
+
+
+def _apart(system: System, q: Array, v: Array) -> Array:
+    return independence(system.mu(q, v))

@@ -11,6 +11,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from numpy.typing import ArrayLike
 
 from noslip.engine.backends.numpy_rows import evaluate_anyhow
 from noslip.engine.backends.often import evaluate_often
@@ -19,19 +20,22 @@ from noslip.errors import shown, unknown_name
 from noslip.files import as_path
 from noslip.geometry.regularity import small_singular_values, step_matrix
 from noslip.integrators.base import Integrator
-from noslip.numerics.linear import nearly_parallel
-from noslip.numerics.tracing import has_tracers
+from noslip.numerics.tracing import Either, Real, Values, has_tracers
 from noslip.run.choose import BACKENDS
+from noslip.run.events import Events
 from noslip.run.member import MemberGroup
 from noslip.run.pairing import Pairing, pairing_of
-from noslip.run.sure import surely_admissible
+from noslip.run.sure import SMALL, numbers_of_start, surely_admissible
 from noslip.system import System
-from noslip.system.conditions import ADMISSIBLE, admissibility, broken_near, parallel_along
+from noslip.system.conditions import ADMISSIBLE, admissibility, broken_near
 from noslip.system.positions import dependent_rows, placement
 from noslip.system.time import visible
 
+SINGULAR_MASS = 1e-13  # ratio of eigenvalues from which down a mass matrix is not positive definite
+AT_A_TIME = 1 << 16  # members whose mass matrices are in memory
 
-def as_floats(name: str, value: Any, shape: tuple[int, ...], traced: bool) -> Any:
+
+def as_floats(name: str, value: object, shape: tuple[int, ...], traced: bool) -> Any:
     """An array of float64 of that shape; other kinds of data are refused instead of converted."""
     array = jnp.asarray(value, dtype=float) if traced else concrete_floats(name, value)
     if array.shape != shape:
@@ -39,12 +43,14 @@ def as_floats(name: str, value: Any, shape: tuple[int, ...], traced: bool) -> An
     return array
 
 
-def concrete_floats(name: str, value: Any) -> np.ndarray:
+def concrete_floats(name: str, value: object) -> np.ndarray:
     """The same for an array of any shape."""
     try:
         array = np.asarray(value)
     except Exception:  # ragged lists, objects of the user
         array = np.asarray(None)
+    if array.dtype.kind == "O" and hasattr(value, "__dlpack__"):
+        array = _by_dlpack(name, value)
     if array.dtype.kind not in "fiu":
         raise ValueError(f"`{name}` must be real numbers, but {shown(value)} was provided")
     if np.ma.is_masked(value):
@@ -57,6 +63,18 @@ def concrete_floats(name: str, value: Any) -> np.ndarray:
     return array.astype(float)
 
 
+def _by_dlpack(name: str, value: Any) -> np.ndarray:
+    """The array of another library: its own memory, or a copy on the host made by it or by JAX."""
+    for way in (np.from_dlpack, lambda x: np.from_dlpack(x, device="cpu"), jnp.from_dlpack):
+        with contextlib.suppress(Exception):  # each library has its own for what it cannot do
+            return np.asarray(way(value))
+    device = tuple(map(int, value.__dlpack_device__()))
+    raise ValueError(
+        f"`{name}` must be real numbers on the host, or what can be copied there, but an array of "
+        f"{type(value).__module__} on DLPack's device {device} was provided"
+    )
+
+
 def whole(name: str, value: Any, low: int) -> int:
     """A whole number from `low` to 2^62."""
     number = low - 1
@@ -67,7 +85,7 @@ def whole(name: str, value: Any, low: int) -> int:
     return number
 
 
-def whole_steps(steps: int | None, t_end: float | None, t0: Any, h: Any) -> int:
+def whole_steps(steps: int | None, t_end: float | None, t0: Real, h: Real) -> int:
     """The number of steps from `steps` or `t_end`; t0 and h as the caller gave them, since inside jax.jit
     every array made of them is traced."""
     if (steps is None) == (t_end is None):
@@ -97,7 +115,7 @@ def whole_steps(steps: int | None, t_end: float | None, t0: Any, h: Any) -> int:
     return whole("steps", steps, 0)
 
 
-def times_within(times: Any, t: Any) -> Any:
+def times_within(times: ArrayLike, t: Values) -> Either:
     """Times of the user between the first and the last of t; values are looked at where they are concrete."""
     if has_tracers(times, t):
         return jnp.atleast_1d(jnp.asarray(times, dtype=float))
@@ -113,7 +131,7 @@ def times_within(times: Any, t: Any) -> Any:
     return array
 
 
-def check_manner(progress: Any, throw: Any, store: Any) -> None:
+def check_manner(progress: object, throw: object, store: object) -> None:
     """Refuse what does not say how to run: before anything is made."""
     if not (progress is None or callable(progress) or isinstance(progress, bool | np.bool_)):
         raise TypeError(f"`progress` must be True, False or a function, but {shown(progress)} was provided")
@@ -134,9 +152,11 @@ def check_run(
     traced: bool = False,
     members: int = 1,
     regular: bool = True,
+    events: Events = (),
 ) -> Pairing:
-    """Refuse what cannot be run; values are looked at only where they are concrete. What can is a pairing.
-    Whether the first step is `regular` may also be asked after it has failed: `refuse_irregular`."""
+    """Refuse what cannot be run; values are looked at only where they are concrete. What can is a pairing
+    that looks out for the events. Whether the first step is `regular` may also be asked after it has failed:
+    `refuse_irregular`."""
     if not isinstance(integrator, Integrator):
         raise TypeError(
             f"`integrator` must be an integrator such as VelocityNonholonomic(), "
@@ -160,7 +180,7 @@ def check_run(
         _check_values(pairing, q, v, t)
         if regular:
             refuse_irregular(pairing, q, v, t, h)
-    return pairing
+    return pairing.watching(events)
 
 
 def _refuse_bad_numbers(q: np.ndarray, v: np.ndarray, t: float | np.ndarray, h: float | np.ndarray) -> None:
@@ -198,9 +218,14 @@ def _step_matrix(method: Integrator, system: System, q: Array, v: Array, t: Arra
 
 def _check_values(pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float | np.ndarray) -> None:
     system = pairing.system.at(t) if pairing.clocked else pairing.system
-    sure = not pairing.clocked and surely_admissible(pairing, q, v)
+    sure = False
+    if not pairing.clocked:
+        numbers = pairing.at_state(numbers_of_start, q, v) if system.n <= SMALL else None
+        sure = surely_admissible(system, numbers, q, v)
     if reason := broken_near(pairing.system, q, v, float(t), again=not sure):
-        _refuse_mass(np.asarray(system.mass_matrix(q)), q, only_indefinite=True)
+        M = np.asarray(system.mass_matrix(q))
+        if M.any() and np.isfinite(M).all():
+            _refuse_mass(M, q)
         raise ValueError(reason)
     if sure:
         return
@@ -216,17 +241,20 @@ def _check_values(pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float | np.
             f"the constraint one-forms must have full rank {system.rows}, but at q0 = {np.asarray(q)} "
             f"their singular values are {values}{dependent_rows(system, mu)}"
         )
+    refuse_off(system, q, v)
+
+
+def refuse_off(system: System, q: np.ndarray, v: np.ndarray) -> None:
+    """Refuse a state that is not on the constraints."""
     _refuse_misplaced(system, q)
     _refuse_inadmissible(system, q, v)
 
 
-def _refuse_mass(M: np.ndarray, q: np.ndarray, only_indefinite: bool = False) -> None:
+def _refuse_mass(M: np.ndarray, q: np.ndarray) -> None:
     if not np.isfinite(M).all():
-        if only_indefinite:
-            return
         raise ValueError(f"the mass matrix must be finite, but at q0 = {np.asarray(q)} it is not")
     eigenvalues = np.linalg.eigvalsh(M)
-    if eigenvalues[0] <= 1e-13 * abs(eigenvalues[-1]):
+    if eigenvalues[0] <= SINGULAR_MASS * abs(eigenvalues[-1]):
         raise ValueError(
             f"the mass matrix must be positive definite, but at q0 = {np.asarray(q)} "
             f"its eigenvalues are {eigenvalues}"
@@ -256,23 +284,18 @@ def _refuse_inadmissible(system: System, q: np.ndarray, v: np.ndarray) -> None:
         )
 
 
-def parallel_at(pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float) -> bool:
-    """Whether the one-forms are nearly parallel at this state."""
-    if pairing.system.rows < 2:
-        return False
-    if pairing.clocked or (numbers := pairing.at_state(System.mu, q, v)) is None:
-        return parallel_along(pairing.system, q[None], v[None], np.full(1, t))
-    return nearly_parallel(np.reshape(numbers, (pairing.system.rows, -1)))
-
-
 def _matrices(_: None, system: System, q: Array, v: Array, t: Array) -> tuple[Array, Array]:
     return system.mass_matrix(q, t), system.mu(q, v, t)
 
 
 # ---- ensembles ----------------------------------------------------------------------------------------
 def check_members(
-    system: System, q0s: Any, v0s: Any, parameters: Mapping[str, Any], inputs: Mapping[str, Any]
-) -> tuple[MemberGroup, dict[str, Any]]:
+    system: System,
+    q0s: ArrayLike,
+    v0s: ArrayLike,
+    parameters: Mapping[str, ArrayLike],
+    inputs: Mapping[str, Any],
+) -> tuple[MemberGroup, dict[str, ArrayLike]]:
     """The members, and the parameters that all of them share."""
     n, states = system.n, []
     sizes = {f"inputs['{name}']": len(x) for name, x in inputs.items() if not callable(x) and np.ndim(x) == 2}
@@ -309,7 +332,7 @@ def check_members(
 
 
 def refuse_inadmissible(system: System, group: MemberGroup) -> None:
-    """Every member's velocity must satisfy its constraints."""
+    """Every member must have a mass matrix of its own, and a state on its constraints."""
     rows, varying, members = group.states(system.n), group.varying, group.count
     for name, array in zip(("q0s", "v0s"), rows, strict=True):
         if bad := np.flatnonzero(~np.isfinite(array).all(axis=1)).tolist():
@@ -318,7 +341,13 @@ def refuse_inadmissible(system: System, group: MemberGroup) -> None:
             )
     names = tuple(varying)
     values = [varying[name].reshape(members, -1) for name in names]
-    phi, allowed, g, near = evaluate_anyhow(_admissibility_of_member, names, system, *rows, *values)
+    found = []
+    for first in range(0, members, AT_A_TIME):
+        part = [x[first : first + AT_A_TIME] for x in (*rows, *values)]
+        M, *rest = evaluate_anyhow(_admissibility_of_member, names, system, *part)
+        _refuse_masses(M, part[0], first)
+        found.append(rest)
+    phi, allowed, g, near = map(np.concatenate, zip(*found, strict=True))
     if len(off := np.flatnonzero(~np.all(np.abs(g) <= near, axis=1))):
         raise ValueError(
             f"`q0s` must satisfy the holonomic constraints, but {len(off)} of {members} members do not, "
@@ -331,11 +360,24 @@ def refuse_inadmissible(system: System, group: MemberGroup) -> None:
         )
 
 
+def _refuse_masses(M: np.ndarray, q: np.ndarray, first: int) -> None:
+    """Those of members from number `first` on; a factorization tells most that are good from the others."""
+    least = SINGULAR_MASS * np.trace(M, axis1=1, axis2=2)
+    try:
+        np.linalg.cholesky(M - least[:, None, None] * np.eye(M.shape[1]))
+    except np.linalg.LinAlgError:
+        for number, (matrix, place) in enumerate(zip(M, q, strict=True), first):
+            try:
+                _refuse_mass(matrix, place)
+            except ValueError as error:
+                raise ValueError(f"member {number}: {error}") from None
+
+
 def _admissibility_of_member(
     names: tuple[str, ...], system: System, q: Array, v: Array, *values: Array
-) -> tuple[Array, Array, Array, Array]:
+) -> tuple[Array, ...]:
     own = {name: x.reshape(np.shape(system.parameters[name])) for name, x in zip(names, values, strict=True)}
     _, static = system.tree_flatten()
     member = system.tree_unflatten(static, (dict(system.parameters) | own,))
     placed = placement(None, member, q) if system.k else (jnp.zeros(0), jnp.zeros(0))
-    return *admissibility(None, member, q, v), *placed
+    return member.mass_matrix(q), *admissibility(None, member, q, v), *placed

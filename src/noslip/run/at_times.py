@@ -7,16 +7,17 @@ from typing import Any
 import jax
 import numpy as np
 from jax import Array
+from numpy.typing import ArrayLike
 
 from noslip.engine.backends.numpy_rows import evaluate_anyhow
 from noslip.integrators.solve import Status
 from noslip.numerics.pytrees import replaced
-from noslip.numerics.tracing import has_tracers
+from noslip.numerics.tracing import Real, has_tracers
 from noslip.run.arguments import as_floats
-from noslip.run.drive import SECONDS_PER_CALL
+from noslip.run.choose import Beginning
 from noslip.run.driving import of_step
 from noslip.run.events import NEVER
-from noslip.run.pacing import Interruption, Meter, Pace, Progress
+from noslip.run.pacing import SECONDS_PER_CALL, Interruption, Meter, Pace, Progress
 from noslip.run.runner import Rows, TrajectoryRunner
 from noslip.run.step import Row
 from noslip.system import System
@@ -35,7 +36,7 @@ def steps_and_parts(times: np.ndarray, t0: float, h: float, grain: int = 1) -> t
 
 
 def save_times(
-    save_at: Any, every: int, own_time: bool, t0: Any, h: Any, steps: int | None, t_end: float | None
+    save_at: ArrayLike, every: int, own_time: bool, t0: Real, h: Real, steps: int | None, t_end: float | None
 ) -> tuple[np.ndarray, int | None]:
     """The times that are asked for, and as many steps as they need where no number is given."""
     if has_tracers(save_at, t0, h):
@@ -62,7 +63,7 @@ def save_times(
     return times, steps
 
 
-def refuse_after(times: np.ndarray, t0: Any, h: Any, steps: int) -> None:
+def refuse_after(times: np.ndarray, t0: Real, h: Real, steps: int) -> None:
     """Refuse times after the end of the run."""
     first, parts = steps_and_parts(times, float(t0), float(h))
     if first[-1] + parts[-1] > steps:
@@ -72,17 +73,14 @@ def refuse_after(times: np.ndarray, t0: Any, h: Any, steps: int) -> None:
 
 def rows_at(
     runner: TrajectoryRunner[Rows],
-    system: System,
+    start: Beginning,
     times: np.ndarray,
-    t0: float,
-    h: float,
     steps: int,
     progress: bool | Progress | None,
-    inputs: Drive = None,
 ) -> tuple[Row, BaseException | None]:
     """The rows at `times`, or before a failure, or before Ctrl-C or an exception in `progress`; the last of
-    these, if it was one. The run goes on to step `steps`."""
-    first, parts = steps_and_parts(times, t0, h, runner.grain)
+    these, if it was one. The run goes on to step `steps`. The runner stands at the start."""
+    first, parts = steps_and_parts(times, start.t, start.h, runner.grain)
     found: list[Any] = []
     done, failed, pace = 0, False, Pace(runner.first_piece, SECONDS_PER_CALL, runner.grain)
     with Meter(progress, steps) as show, Interruption(steps > runner.brief) as interruption:
@@ -100,18 +98,15 @@ def rows_at(
         found.append(runner.aside(np.zeros(1)))  # interrupted before the first: where the run stands
     seen = runner.join(found)
     count = min(len(times), len(seen.step) - failed)
-    return dated(system, seen, np.append(times[:count], seen.t[count:]), t0, h, inputs), cause
+    return up_to_a_failure(placed(start, seen, times[:count])), cause
 
 
-def dated(system: System, rows: Row, times: np.ndarray, t0: float, h: float, inputs: Drive) -> Row:
-    """As `placed`, up to a failure."""
-    return up_to_a_failure(placed(system, rows, times, t0, h, inputs))
-
-
-def placed(system: System, rows: Row, times: np.ndarray, t0: float, h: float, inputs: Drive) -> Row:
-    """The rows with the times that were asked for and the multipliers of the motion there."""
-    driving = of_step(inputs, steps_between(times, t0, h))
-    return _of_the_motion(system, replaced(rows, t=times), driving)
+def placed(start: Beginning, rows: Row, times: np.ndarray) -> Row:
+    """The rows with the times that were asked for and the multipliers of the motion there; rows beyond these
+    times keep their own."""
+    times = np.append(times, rows.t[len(times) :])
+    driving = of_step(start.inputs, steps_between(times, start.t, start.h))
+    return _of_the_motion(start.pairing.system, replaced(rows, t=times), driving)
 
 
 def steps_between(times: np.ndarray, t0: float, h: float) -> np.ndarray:

@@ -7,7 +7,6 @@ are left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -15,35 +14,26 @@ import jax.numpy as jnp
 import numpy as np
 
 from noslip.numerics.pytrees import replaced
-from noslip.run.at_times import dated, steps_and_parts
-from noslip.run.drive import SECONDS_PER_CALL
+from noslip.run.at_times import placed, steps_and_parts, up_to_a_failure
+from noslip.run.choose import Beginning
 from noslip.run.driving import of_step
-from noslip.run.events import NEVER, Events
+from noslip.run.events import NEVER
 from noslip.run.occurrences import Log, after_reset
-from noslip.run.pacing import Interruption, Meter, Pace, Progress
-from noslip.run.runner import Happened, TrajectoryRunner, joined
+from noslip.run.pacing import SECONDS_PER_CALL, Interruption, Meter, Pace, Progress
+from noslip.run.runner import Happened, Rows, TrajectoryRunner, joined
 from noslip.run.step import Row
-from noslip.system import System
-from noslip.system.inputs import Drive
-
-Elsewhere = Callable[[np.ndarray, np.ndarray, float, Drive], TrajectoryRunner[Any]]
 
 
 def watched_rows_at(
-    runner: TrajectoryRunner[Any],
-    elsewhere: Elsewhere,
-    system: System,
-    events: Events,
+    runner: TrajectoryRunner[Rows],
+    start: Beginning,
     times: np.ndarray,
-    t0: float,
-    h: float,
     steps: int,
     progress: bool | Progress | None,
     log: Log,
-    inputs: Drive = None,
 ) -> tuple[Row, BaseException | None]:
-    """As `rows_at`; a terminal event's state is the last row. `elsewhere` makes a runner at another state."""
-    looks = LooksAside(runner, elsewhere, system, events, times, t0, h, inputs)
+    """As `rows_at`; a terminal event's state is the last row."""
+    looks = LooksAside(runner, start, times)
     done, failed, ended, end = 0, False, False, list[Row]()
     pace = Pace(runner.first_piece, SECONDS_PER_CALL, runner.grain)
     with Meter(progress, steps) as show, Interruption(steps > runner.brief) as interruption:
@@ -66,26 +56,16 @@ def watched_rows_at(
         end = [runner.join([runner.aside(np.zeros(1))])]  # interrupted before the first
     seen = joined([*found, *end])
     seen.interval.steps[:] = np.diff(np.maximum.accumulate(seen.step), prepend=0)
-    return dated(system, seen, np.append(times[:count], seen.t[count:]), t0, h, inputs), cause
+    return up_to_a_failure(placed(start, seen, times[:count])), cause
 
 
 class LooksAside:
     """The rows that have been looked at, by the number of their time."""
 
-    def __init__(
-        self,
-        runner: TrajectoryRunner[Any],
-        elsewhere: Elsewhere,
-        system: System,
-        events: Events,
-        times: np.ndarray,
-        t0: float,
-        h: float,
-        inputs: Drive,
-    ):
-        self.runner, self.elsewhere, self.system, self.events = runner, elsewhere, system, events
-        self.times, self.t0, self.h, self.inputs = times, t0, h, inputs
-        self.first, parts = steps_and_parts(times, t0, h, runner.grain)
+    def __init__(self, runner: TrajectoryRunner[Any], start: Beginning, times: np.ndarray):
+        self.runner, self.start, self.times = runner, start, times
+        self.system, self.events = start.pairing.system, start.pairing.events
+        self.first, parts = steps_and_parts(times, start.t, start.h, runner.grain)
         self.span = self.first + parts
         self.rows: list[Row | None] = [None] * len(times)
 
@@ -114,12 +94,12 @@ class LooksAside:
     def _after(self, happened: Happened, i: int, done: int, times: np.ndarray) -> Row:
         """From the state that reset i gives, up to the end of its step."""
         reset, t = self.events[happened.which[i]][1].reset, float(happened.t[i])
-        drive = of_step(self.inputs, done - 1)
+        drive = of_step(self.start.inputs, done - 1)
         q, v = (jnp.asarray(x[i]) for x in (happened.q, happened.v))
         q, v = after_reset(reset, self.system.driven(drive), q, v, jnp.asarray(t))
         table = jax.tree.map(lambda x: np.asarray(x)[None], drive)
-        there = self.elsewhere(np.asarray(q), np.asarray(v), t, table)
-        return there.join([there.aside((times - t) / self.h)])
+        there = self.start.elsewhere(np.asarray(q), np.asarray(v), t, table).runner()
+        return there.join([there.aside((times - t) / self.start.h)])
 
     def _keep(self, which: np.ndarray, rows: Row) -> None:
         for j, i in enumerate(np.flatnonzero(which)):

@@ -15,21 +15,29 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from noslip.errors import Damaged
 from noslip.files import write_bytes
 
+if TYPE_CHECKING:
+    import zarr
+    from zarr.abc.store import ByteRequest
+    from zarr.core.buffer import Buffer, BufferPrototype
+    from zarr.storage import LocalStore
+
 CHECKSUM = "crc32c"  # the name of the codec, and of the attribute
 FILLED = "filled"  # attribute of an array: when its chunks come; without it a missing one says nothing
 COUNTED = "counted"  # attribute: which word of the checkpoint counts its rows, where it is not that of all
 AT_ONCE, BY_ROWS, AT_THE_END = "at once", "by rows", "at the end"
 CHECKPOINT = "resume/checkpoint"
+Attributes = dict[str, Any]  # what a folder says of itself, from JSON
 
 
-def require_zarr() -> Any:
+def require_zarr() -> ModuleType:
     """The module, or a sentence."""
     if importlib.util.find_spec("zarr") is None:
         raise ImportError(
@@ -40,12 +48,12 @@ def require_zarr() -> Any:
     return zarr
 
 
-def open_checked(folder: Path, mode: str) -> Any:
+def open_checked(folder: Path, mode: str) -> zarr.Group:
     """The Zarr group in a folder: "r" to read, "r+" to go on, "w" to begin."""
     return require_zarr().open_group(_checked_store()(folder, read_only=mode == "r"), mode=mode)
 
 
-def array_of(group: Any, name: str) -> Any:
+def array_of(group: zarr.Group, name: str) -> zarr.Array:
     """An array that must be there; written to, it gets also chunks that hold nothing but fill values."""
     with require_zarr().config.set({"array.write_empty_chunks": True}):
         try:
@@ -55,7 +63,9 @@ def array_of(group: Any, name: str) -> Any:
             raise Damaged(f"'{folder}' is damaged: it has lost its file '{name}/zarr.json'") from None
 
 
-def new_array(group: Any, name: str, filled: str | None, counted: int | None = None, **how: Any) -> None:
+def new_array(
+    group: zarr.Group, name: str, filled: str | None, counted: int | None = None, **how: object
+) -> None:
     """An array of a new folder, with checksums; `filled` says when its chunks must be there, `counted` which
     word of the checkpoint tells their number."""
     from zarr.codecs import Crc32cCodec, ZstdCodec
@@ -69,7 +79,7 @@ def new_array(group: Any, name: str, filled: str | None, counted: int | None = N
 
 
 @functools.cache
-def _checked_store() -> Any:
+def _checked_store() -> type[LocalStore]:
     """The class, made when Zarr is first needed."""
     import asyncio
 
@@ -80,7 +90,9 @@ def _checked_store() -> Any:
     class CheckedStore(LocalStore):
         """Zarr's folder of files, with every file checked."""
 
-        def get_sync(self, key: str, *, prototype: Any = None, byte_range: Any = None) -> Any:
+        def get_sync(
+            self, key: str, *, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
+        ) -> Buffer | None:
             data = checked_bytes(self.root, key)
             if data is None:
                 return None
@@ -88,16 +100,18 @@ def _checked_store() -> Any:
                 return super().get_sync(key, prototype=prototype, byte_range=byte_range)
             return (prototype or default_buffer_prototype()).buffer.from_bytes(data)
 
-        def set_sync(self, key: str, value: Any) -> None:
+        def set_sync(self, key: str, value: Buffer) -> None:
             self._check_writable()
             path, data = self.root / key, value.to_bytes()
             path.parent.mkdir(parents=True, exist_ok=True)
             write_bytes(path, _with_checksum(data) if _is_description(key) else data)
 
-        async def get(self, key: str, prototype: Any = None, byte_range: Any = None) -> Any:
+        async def get(
+            self, key: str, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
+        ) -> Buffer | None:
             return await asyncio.to_thread(self.get_sync, key, prototype=prototype, byte_range=byte_range)
 
-        async def set(self, key: str, value: Any) -> None:
+        async def set(self, key: str, value: Buffer) -> None:
             await asyncio.to_thread(self.set_sync, key, value)
 
     return CheckedStore
@@ -142,7 +156,7 @@ def _fits(data: bytes) -> bool:
     return len(data) >= 4 and data[-4:] == np.uint32(_crc(data[:-4])).tobytes()
 
 
-def _own_checksum(text: dict[str, Any]) -> int:
+def _own_checksum(text: Attributes) -> int:
     rest = {k: x for k, x in text["attributes"].items() if k != CHECKSUM}
     return _crc(json.dumps(text | {"attributes": rest}, sort_keys=True).encode())
 
@@ -154,7 +168,7 @@ def _with_checksum(data: bytes) -> bytes:
     return json.dumps(text, indent=2).encode()
 
 
-def _description(folder: Path, key: str, data: bytes | None = None) -> dict[str, Any]:
+def _description(folder: Path, key: str, data: bytes | None = None) -> Attributes:
     """What zarr.json says, if it is what was written; the empty dictionary where there is none."""
     try:
         data = (folder / key).read_bytes() if data is None else data
@@ -170,7 +184,7 @@ def _description(folder: Path, key: str, data: bytes | None = None) -> dict[str,
     return dict(text)
 
 
-def _array(folder: Path, name: str) -> dict[str, Any]:
+def _array(folder: Path, name: str) -> Attributes:
     return _description(folder, f"{name}/zarr.json")
 
 
@@ -258,7 +272,7 @@ def _lost_arrays(folder: Path) -> list[str]:
     ]
 
 
-def _keys(name: str, described: dict[str, Any]) -> Iterator[str]:
+def _keys(name: str, described: Attributes) -> Iterator[str]:
     shape, chunks = described["shape"], described["chunk_grid"]["configuration"]["chunk_shape"]
     counts = [-(-n // size) for n, size in zip(shape, chunks, strict=True)]
     for place in itertools.product(*map(range, counts)):

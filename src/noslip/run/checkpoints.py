@@ -13,7 +13,7 @@ import json
 import secrets
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import jax
 import numpy as np
@@ -22,7 +22,10 @@ from noslip.engine.memory import Table
 from noslip.errors import Damaged
 from noslip.files import as_path, new_folder, require_folder, require_writable
 from noslip.numerics.pytrees import PyTree
-from noslip.run.checked import BY_ROWS, CHECKPOINT, array_of, new_array, open_checked
+from noslip.run.checked import BY_ROWS, CHECKPOINT, Attributes, array_of, new_array, open_checked
+
+if TYPE_CHECKING:
+    import zarr
 
 SECONDS_BETWEEN_CHECKPOINTS = 5.0
 HEAD = 3  # words before the state: finished, rows written, step reached
@@ -40,7 +43,7 @@ class Checkpoint(NamedTuple):
 class Checkpoints:
     """Of one run on disk, each by its number."""
 
-    def __init__(self, folder: Path, group: Any):
+    def __init__(self, folder: Path, group: zarr.Group):
         self.folder = folder
         self.words, self.marks = (array_of(group, name) for name in (CHECKPOINT, "resume/mark"))
 
@@ -73,7 +76,7 @@ class Checkpoints:
             raise OSError(f"{what} was taken up by another process, so this one stops")
 
 
-def new_checkpoints(resume: Any, count: int, width: int) -> None:
+def new_checkpoints(resume: zarr.Group, count: int, width: int) -> None:
     """Room for so many, each with a state of `width` words."""
     new_array(resume, "checkpoint", BY_ROWS, shape=(count, HEAD + width), chunks=(1, HEAD + width),
               dtype="i8", fill_value=0, dimension_names=("member", "word"))  # fmt: skip
@@ -102,8 +105,8 @@ def _table(tree: PyTree) -> Table:
 
 
 def begin_folder(
-    folder: Path, make: Callable[[Path], None], call: dict[str, Any], what: str
-) -> dict[str, Any]:
+    folder: Path, make: Callable[[Path], None], call: dict[str, object], what: str
+) -> Attributes:
     """Make the folder in one move, or see that the one that is there was made by this very call; what it
     says of itself."""
     require_folder(folder, f"{what} of noslip")
@@ -124,7 +127,7 @@ def begin_folder(
     return attributes
 
 
-def refuse_another_call(folder: Path, what: str, before: dict[str, Any], now: dict[str, Any]) -> None:
+def refuse_another_call(folder: Path, what: str, before: dict[str, object], now: dict[str, object]) -> None:
     """Refuse to go on with what would get other bits."""
     for k in dict.fromkeys([*before, *now]):
         if before.get(k) != now.get(k):
@@ -134,12 +137,12 @@ def refuse_another_call(folder: Path, what: str, before: dict[str, Any], now: di
             )
 
 
-def kind_of(attributes: dict[str, Any]) -> str:
+def kind_of(attributes: Attributes) -> str:
     """What a folder holds, by what it says of itself."""
     return "an ensemble" if "members" in attributes["layout"] else "a trajectory"
 
 
-def attributes_of(folder: Path) -> dict[str, Any]:
+def attributes_of(folder: Path) -> Attributes:
     """What the folder says of itself; nothing where it is none of Zarr's."""
     try:
         return dict(open_checked(folder, "r").attrs)
@@ -149,7 +152,7 @@ def attributes_of(folder: Path) -> dict[str, Any]:
         return {}
 
 
-def open_attributes(path: str | Path, what: str) -> dict[str, Any]:
+def open_attributes(path: str | Path, what: str) -> Attributes:
     """What a run on disk says of itself; a sentence where it is none."""
     folder = as_path("path", path)
     if not folder.is_dir():
@@ -162,6 +165,6 @@ def open_attributes(path: str | Path, what: str) -> dict[str, Any]:
     return attributes
 
 
-def note(path: str | Path, **texts: Any) -> None:
+def note(path: str | Path, **texts: object) -> None:
     """Keep remarks with a run on disk, such as the command that made it."""
     open_checked(Path(path), "r+").attrs.update(texts)

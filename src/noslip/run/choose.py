@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import numpy as np
@@ -31,6 +31,31 @@ R = TypeVar("R")
 def on_cpu() -> AbstractContextManager[None]:
     """One trajectory is a long chain of tiny operations: a CPU's work, also where JAX prefers a GPU."""
     return jax.default_device(jax.local_devices(backend="cpu")[0])
+
+
+class Beginning(NamedTuple):
+    """Where one trajectory begins, and all that its runner is made of."""
+
+    pairing: Pairing
+    q: np.ndarray
+    v: np.ndarray
+    t: float
+    h: float
+    backend: str = "auto"
+    inputs: Drive = None
+
+    def runner(self) -> TrajectoryRunner[Any]:
+        """What advances it, at the start."""
+        return trajectory_runner(self.pairing, self.q, self.v, self.t, self.h, self.backend, self.inputs)
+
+    @property
+    def orthogonal(self) -> Beginning:
+        """The same with one-forms that are made orthogonal before they are used."""
+        return self._replace(pairing=self.pairing.where_forms_are_parallel)
+
+    def elsewhere(self, q: np.ndarray, v: np.ndarray, t: float, inputs: Drive) -> Beginning:
+        """The same method from another state."""
+        return self._replace(q=q, v=v, t=t, inputs=inputs)
 
 
 def trajectory_runner(
@@ -82,5 +107,5 @@ def _compiled_or_xla(compiled: Callable[[], R], xla: Callable[[], R], backend: s
         if backend != "auto":
             raise ValueError(f"backend '{backend}' cannot run this: {reason}; use 'auto' or 'xla'") from None
         if not isinstance(reason, TooLarge):
-            warnings.warn(f"no {what}: {reason}; XLA runs this instead", stacklevel=5)
+            warnings.warn(f"no {what}: {reason}; XLA runs this instead", stacklevel=6)
     return xla()

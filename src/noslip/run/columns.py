@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
+from numpy.typing import DTypeLike
 
 if TYPE_CHECKING:
     import xarray
+    import zarr
 
 
 class Column(NDArrayOperatorsMixin):
@@ -20,7 +22,7 @@ class Column(NDArrayOperatorsMixin):
     block by block. All else that an array of NumPy can do reads the whole column first.
     """
 
-    def __init__(self, array: Any, rows: int):
+    def __init__(self, array: zarr.Array, rows: int):
         self.array, self.dtype = array, array.dtype
         self.shape: tuple[int, ...] = (rows, *array.shape[1:])
         self.block = int(array.chunks[0])  # rows that lie together
@@ -40,7 +42,7 @@ class Column(NDArrayOperatorsMixin):
         first, *rest = index if isinstance(index, tuple) else (index,)
         if isinstance(first, slice) and first.indices(len(self))[2] > 0:
             start, stop, step = first.indices(len(self))
-            rows: Any = slice(start, max(start, stop), step)
+            rows: slice | int = slice(start, max(start, stop), step)
             others = (slice(None), *rest)
         elif isinstance(first, int | np.integer) and not isinstance(first, bool):
             if not -len(self) <= first < len(self):
@@ -52,10 +54,10 @@ class Column(NDArrayOperatorsMixin):
             return self.array[(rows, *rest)][()]
         return self.array[rows][others]
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         return np.asarray(self.array[: len(self)], dtype)
 
-    def __array_ufunc__(self, function: Any, method: str, *inputs: Any, **how: Any) -> Any:
+    def __array_ufunc__(self, function: np.ufunc, method: str, *inputs: object, **how: object) -> Any:
         plain = [np.asarray(x) if isinstance(x, Column) else x for x in inputs]
         return getattr(function, method)(*plain, **how)
 
@@ -72,19 +74,19 @@ class Column(NDArrayOperatorsMixin):
         for start in range(0, len(self), self.block):
             yield self[start : start + self.block]
 
-    def max(self, axis: int | None = None, **how: Any) -> Any:
+    def max(self, axis: int | None = None, **how: object) -> Any:
         return self._folded(np.max, axis, how)
 
-    def min(self, axis: int | None = None, **how: Any) -> Any:
+    def min(self, axis: int | None = None, **how: object) -> Any:
         return self._folded(np.min, axis, how)
 
-    def sum(self, axis: int | None = None, **how: Any) -> Any:
+    def sum(self, axis: int | None = None, **how: object) -> Any:
         return self._folded(np.sum, axis, how)
 
-    def any(self, axis: int | None = None, **how: Any) -> Any:
+    def any(self, axis: int | None = None, **how: object) -> Any:
         return self._folded(np.any, axis, how)
 
-    def _folded(self, fold: Any, axis: int | None, how: dict[str, Any]) -> Any:
+    def _folded(self, fold: Callable[..., Any], axis: int | None, how: dict[str, object]) -> Any:
         given = {k: x for k, x in how.items() if x is not None}
         if axis is not None or given or not self.size:
             return fold(np.asarray(self), axis=axis, **how)
@@ -100,7 +102,7 @@ def lazily(dimensions: tuple[str, ...], column: Column) -> xarray.Variable:
     class OnDisk(BackendArray):
         shape, dtype = column.shape, column.dtype
 
-        def __getitem__(self, key: Any) -> Any:
+        def __getitem__(self, key: indexing.ExplicitIndexer) -> np.ndarray:
             plain = indexing.IndexingSupport.BASIC
             return indexing.explicit_indexing_adapter(key, self.shape, plain, column.__getitem__)
 

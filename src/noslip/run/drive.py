@@ -2,18 +2,69 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import jax
 import numpy as np
 
-from noslip.run.along import surely_good, up_to_a_failed_row
+from noslip.run.along import (
+    conserves_energy,
+    forms_become_parallel,
+    parallel_at,
+    surely_good,
+    up_to_a_broken_condition,
+    up_to_a_failed_row,
+)
+from noslip.run.at_times import rows_at
+from noslip.run.at_times_watching import watched_rows_at
+from noslip.run.choose import Beginning
 from noslip.run.events import NEVER
 from noslip.run.occurrences import Log
-from noslip.run.pacing import Interruption, Meter, Pace, Progress
+from noslip.run.pacing import SECONDS_PER_CALL, Interruption, Meter, Pace, Progress
+from noslip.run.pairing import Pairing
 from noslip.run.runner import Rows, TrajectoryRunner, joined
 from noslip.run.step import Row
 
-SECONDS_PER_CALL = 0.2
 COUNTED = 512  # steps at a time that are looked at for the end of a run
+
+
+class Driven(NamedTuple):
+    """A run in memory: its rows, the runner at their end, and the pairing that was run; the events, if there
+    were any to look out for; why it was interrupted, if it was, and the condition that was broken."""
+
+    rows: Row
+    runner: TrajectoryRunner[Any]
+    pairing: Pairing
+    log: Log | None
+    interrupted: BaseException | None
+    broken: str
+
+
+def stable(start: Beginning) -> Beginning:
+    """The same start, with one-forms that are made orthogonal where they are nearly parallel there."""
+    return start.orthogonal if parallel_at(start.pairing, start.q, start.v, start.t) else start
+
+
+def driven(
+    start: Beginning, steps: int, every: int, times: np.ndarray | None, progress: bool | Progress | None
+) -> Driven:
+    """The run with every `every`-th row, or with those at `times`."""
+    pairing, here = start.pairing, stable(start)
+    while True:
+        runner = here.runner()
+        log = Log(pairing.system, pairing.events) if pairing.events else None
+        if times is None:
+            conserved = conserves_energy(pairing.system)
+            rows, interrupted = all_rows(runner, steps, every, progress, conserved, 0, log)
+        elif log is not None:
+            rows, interrupted = watched_rows_at(runner, here, times, steps, progress, log)
+        else:
+            rows, interrupted = rows_at(runner, here, times, steps, progress)
+        if interrupted or not forms_become_parallel(here.pairing.system, rows):
+            break
+        here = start.orthogonal  # they have become parallel on the way: once more
+    rows, broken = up_to_a_broken_condition(pairing.system, rows)
+    return Driven(rows, runner, here.pairing, log, interrupted, broken)
 
 
 def all_rows(

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import numpy as np
+from jax import Array
 
 from noslip.system.inputs import Drive
 
 
-def of_step(table: Drive, k: Any) -> Drive:
+def of_step(table: Drive, k: int | np.ndarray | Array) -> Drive:
     """The inputs of step k; the steps are the last axis."""
     return None if table is None else jax.tree.map(lambda x: x[..., k], table)
 

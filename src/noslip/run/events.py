@@ -13,6 +13,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 import jax
@@ -22,10 +23,12 @@ from jax import Array, lax
 
 from noslip.integrators.base import Integrator
 from noslip.integrators.solve import Status
-from noslip.numerics.pytrees import of_leaves, pytree, replaced
-from noslip.run.aside import shortened
-from noslip.run.step import TURN, Carry, Row, first_state, seen_of, step_or_stay, strong
+from noslip.numerics.pytrees import either, of_leaves, pytree, replaced
+from noslip.numerics.tracing import Values
+from noslip.run.aside import plain_step, shortened, step_once
+from noslip.run.step import TURN, Carry, Row, Step, first_state, seen_of, step_or_stay, strong
 from noslip.system import System
+from noslip.system.checks import in_one_sentence
 from noslip.system.inputs import Drive
 
 SLOTS = 8  # events within one step
@@ -87,11 +90,13 @@ def checked(system: System, events: Mapping[str, Event] | None) -> Events:
         if not name or "/" in name:
             raise ValueError(f"an event must have a name without '/', but '{name}' was provided")
         flat, leaves = of_leaves(event.value, system, x, x, t)
-        shape = jax.eval_shape(flat, *leaves).shape
+        with in_one_sentence(f"event '{name}'", system.parameters):
+            shape = jax.eval_shape(flat, *leaves).shape
         if shape != ():
             raise ValueError(f"event '{name}' must be a number, but an array of shape {shape} was returned")
         if event.reset is not None:
-            out = jax.eval_shape(event.reset, x, x, dict(system.parameters))
+            with in_one_sentence(f"the reset of '{name}'", system.parameters):
+                out = jax.eval_shape(lambda *z, r=event.reset: tuple(r(*z)), x, x, dict(system.parameters))
             if [getattr(y, "shape", None) for y in out] != [(system.n,)] * 2:
                 raise ValueError(f"the reset of '{name}' must return (q, v) of {system.n} numbers each")
     return tuple(events.items())
@@ -146,7 +151,7 @@ def values_at(system: System, integrator: Integrator, events: Events, carry: Car
     return jnp.stack([event.value(system, q, v, t) for _, event in events])
 
 
-def crosses(events: Events, before: Any, after: Any, xp: Any = jnp) -> Any:
+def crosses(events: Events, before: Values, after: Values, xp: ModuleType = jnp) -> Values:
     """Which events lie between two states, by the values there."""
     direction = np.array([event.direction for _, event in events])
     rising = (before < 0) & (after >= 0) & (direction >= 0)
@@ -182,13 +187,13 @@ def step_watching(
     `traced`, loops have a fixed length and can be differentiated."""
     before = carry.watch
     plain = replaced(carry, watch=None)
-    whole, ok, _ = step_or_stay(system, integrator, plain, h, drive)
+    method = _Method(system, integrator, events, h, drive, traced)
+    whole, ok, _ = step_or_stay(system, integrator, plain, h, drive, method.step)
     fb = values_at(system, integrator, events, whole)
     going = ok & (before.stopped < 0)
     nothing = replaced(before, values=fb, which=jnp.full(SLOTS, -1))
     zero, crossed = jnp.zeros(()), going & jnp.any(crosses(events, before.values, fb))
     first = strong(_Step(plain, zero, zero, before.values, whole, fb, nothing, jnp.array(0), crossed))
-    method = _Method(system, integrator, events, h, drive, traced)
     if traced:
         last, _ = lax.scan(
             lambda s, _: (lax.cond(s.pending, method.look, lambda s: s, s), None), first, None, length=SLOTS
@@ -206,11 +211,6 @@ def step_watching(
     new = replaced(end, step=carry.step + 1, watch=replaced(last.watch, values=last.fb))
     result = either(moved, new, kept)
     return result, (result.interval.status == Status.SOLVED) & (result.watch.stopped < 0)
-
-
-def either(choice: Array, a: Any, b: Any) -> Any:
-    """One of two pytrees."""
-    return jax.tree.map(lambda x, y: jnp.where(choice, x, y), a, b)
 
 
 def _recorded(first: Carry, last: _Step) -> Carry:
@@ -238,8 +238,12 @@ class _Method:
     drive: Drive
     traced: bool
 
+    @property
+    def step(self) -> Step:
+        return step_once if self.traced else plain_step
+
     def aside(self, start: Carry, part: Array) -> tuple[Carry, Array]:
-        at = shortened(self.system, self.integrator, start, self.h, part, self.drive)
+        at = shortened(self.system, self.integrator, start, self.h, part, self.drive, self.step)
         return at, values_at(self.system, self.integrator, self.events, at)
 
     def look(self, s: _Step) -> _Step:

@@ -1,8 +1,9 @@
 """The motion of one kind of system as code: the flow, and what is shown of the states that it leads to.
 
-A flow begins somewhere, with angles wrapped. A state that it has led to is off its constraints and its energy
-by the errors of the flow. What is shown of it is put back on both; the state from which the flow begins anew
-on the constraints alone, so that it is nobody's but the flow's.
+A flow begins somewhere, with angles wrapped, and has velocities of its own: v, or u in a frame. A state that
+it has led to is off its constraints and its energy by the errors of the flow. What is shown of it is put back
+on both; the state from which the flow begins anew on the constraints alone, so that it is nobody's but the
+flow's.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from jax import Array
 
 from noslip.engine.kept import Large, kept
 from noslip.numerics.linear import independence
-from noslip.numerics.pytrees import anatomy, pytree
+from noslip.numerics.pytrees import PyTree, anatomy, pytree
 from noslip.run import step as steps
 from noslip.run.along import BLOWN_UP, conserves_energy
+from noslip.run.flow_equations import own_of, velocity_in
 from noslip.run.flows import Flow, flow_of
 from noslip.run.of_states import OfStates
 from noslip.run.programs import Shapes
@@ -37,7 +39,9 @@ SLOW = 1e-2  # of it in motion: with less, a velocity is not asked to make up fo
 class Begun:
     """Where the flow has begun, and with what energy the run has."""
 
+    own: Array  # the flow's velocities for v
     turns: Array  # taken off the angles before
+    v: Array
     energy: Array
     energy_scale: Array
     t: Array
@@ -59,6 +63,8 @@ class Shown:
     constraint: Array
     holonomic: Array
     first_integrals: dict[str, Array]
+    taken: Array  # off the coordinates, of systems with angles
+    whole: Array  # q with that
     doubt: Array
 
 
@@ -67,17 +73,18 @@ class FlowCode(Large):
 
     def __init__(self, system: System, flow: Flow):
         n, scalar = system.n, cast(Any, jax.ShapeDtypeStruct((), float))
-        x: Any = jax.ShapeDtypeStruct((n,), float)
-        self.flow, self.n, self._fixed = flow, n, (system, Begun(x, scalar, scalar, scalar), x, x)
-        self.shown = OfStates(_shown, self._fixed, ((2 * n,), ()), many=False)
+        self.flow, self.n, self.size = flow, n, flow.size(n)
+        x, own = (cast(Any, jax.ShapeDtypeStruct((size,), float)) for size in (n, self.size))
+        self._fixed = (system, Begun(own, x, x, scalar, scalar, scalar), x, x)
+        self.shown = OfStates(_shown, self._fixed, ((n + self.size,), ()), many=False)
         self.standing = OfStates(_standing, self._fixed, ((2 * n,), (2,)), many=False)
-        self.leaves = self.shown.fixed.slots - 3 * n - 3
+        self.leaves = self.shown.fixed.slots - 4 * n - self.size - 3
         self.free: list[Any] = []  # memory that a run left behind
 
     @functools.cached_property
     def many(self) -> OfStates:
         """As `shown`, with the same bits, several rows at a time; that takes longer to make."""
-        return OfStates(_shown, self._fixed, ((2 * self.n,), ()), many=True)
+        return OfStates(_shown, self._fixed, ((self.n + self.size,), ()), many=True)
 
     @functools.cached_property
     def start(self) -> OfStates:
@@ -96,17 +103,21 @@ class FlowCode(Large):
         return row
 
     def begin(self, fixed: np.ndarray, state: np.ndarray, t: float, how: float) -> np.ndarray:
-        """The state from which the flow begins at t, with angles wrapped: `GIVEN` by somebody, with the
-        energy that the run has from now on, one that the flow has led to (`LED`), which is put back on its
-        constraints, or from which it has begun before (`AGAIN`), as it is. All is written into `fixed`."""
-        found = self.standing(fixed, state[None], np.array([[t, how]]))[:, 0]
-        fixed[self.leaves : -2 * self.n] = found[2 * self.n :]
-        return found[: 2 * self.n]
+        """The state of its own from which the flow begins at t, with angles wrapped: (q, v) is `GIVEN` by
+        somebody, with the energy that the run has from now on, or the flow has begun there before (`AGAIN`):
+        then as it is; or the flow has led to the `state` of its own (`LED`), which is put back on its
+        constraints. All is written into `fixed`."""
+        given = np.zeros(2 * self.n)
+        given[: len(state)] = state
+        found = self.standing(fixed, given[None], np.array([[t, how]]))[:, 0]
+        fixed[self.leaves : -2 * self.n] = found[self.n :]
+        return found[: self.n + self.size]
 
 
-def flow_code_of(system: System, tolerance: float) -> FlowCode:
-    """The motion of systems with this structure, with this relative error of a step."""
-    return _motion(*anatomy(system)[1:], flow_of(system, tolerance))
+def flow_code_of(system: System, tolerance: float, in_frame: bool = True) -> FlowCode:
+    """The motion of systems with this structure, with this relative error of a step; `in_frame` the flow may
+    have velocities of its own."""
+    return _motion(*anatomy(system)[1:], flow_of(system, tolerance, in_frame))
 
 
 @kept
@@ -123,7 +134,10 @@ def numbers_of(system: System) -> np.ndarray:
 def _standing(fixed: Fixed, state: Array, when: Array) -> tuple[Array, Begun]:
     system, begun, *_ = fixed
     (t, how), here = when, system.at(when[0])
-    (q, turns), v = _wrapped(system, state[: system.n], begun.turns), state[system.n :]
+    before = jnp.where(how == GIVEN, 0.0, begun.turns)
+    own = state[: system.n + len(begun.own)]
+    q, v = state[: system.n], jnp.where(how == LED, _velocity(fixed, own, t), state[system.n :])
+    q, turns = _wrapped(system, q, before)
     given, led = system.shown(q, v), _on_constraints(system, q, v, t)
     q, v = (
         jnp.where(how == LED, a, jnp.where(how == GIVEN, b, c))
@@ -131,14 +145,15 @@ def _standing(fixed: Fixed, state: Array, when: Array) -> tuple[Array, Begun]:
     )
     energy = jnp.where(how == GIVEN, here.energy(q, v), begun.energy)
     scale = jnp.where(how == GIVEN, here.energy_scale(q, v), begun.energy_scale)
-    return jnp.concatenate([q, v]), Begun(turns, energy, scale, t)
+    return q, Begun(own_of(system, q, v, t, len(begun.own)), turns, v, energy, scale, t)
 
 
 def _shown(fixed: Fixed, state: Array, t: Array) -> Shown:
     """What is shown of a state, with angles wrapped: if the flow has led there, put back. Nonlinear
     constraints take twenty steps back, which only the beginning of a flow is worth."""
     system, begun, low, high = fixed
-    (q, turns), v = _wrapped(system, state[: system.n], begun.turns), state[system.n :]
+    q, turns = _wrapped(system, state[: system.n], begun.turns)
+    v = jnp.where(t != begun.t, _velocity(fixed, state, t), begun.v)
     if system.kind != "nonlinear" or system.k or system.rotations:
         there = _on_constraints(system, q, v, t)
         if conserves_energy(system) and not system.first_integrals:
@@ -149,7 +164,16 @@ def _shown(fixed: Fixed, state: Array, t: Array) -> Shown:
     doubt = _not_finite(q, v, lam, energy, rest) | jnp.any((q < low) | (q > high))
     if conserves_energy(system):
         doubt = doubt | (jnp.abs(energy - begun.energy) > BLOWN_UP * begun.energy_scale)
-    return Shown(q, turns, v, lam, *values, (doubt | _parallel(system, q, v, t)) * 1.0)
+    angles = slice(system.n if system.angles else 0)
+    taken = steps.TURN * turns[angles]  # shown, so that it is rounded by itself, as whoever adds it does
+    doubt = doubt | _parallel(system, q, v, t)
+    return Shown(q, turns, v, lam, *values, taken, q[angles] + taken, doubt * 1.0)
+
+
+def _velocity(fixed: Fixed, state: Array, t: Array) -> Array:
+    """Of a state of the flow."""
+    n = fixed[0].n
+    return velocity_in(fixed[0], state[:n], state[n:], t)
 
 
 def _on_constraints(system: System, q: Array, v: Array, t: Array) -> tuple[Array, Array]:
@@ -179,11 +203,13 @@ def _wrapped(system: System, q: Array, turns: Array) -> tuple[Array, Array]:
 
 
 def _doubtful(fixed: Fixed, state: Array, when: Array) -> Array:
-    """Whether a start may be other than finite, regular (of few coordinates) and on its constraints."""
+    """Whether a start may be other than in its box, finite, regular (of few coordinates) and on its
+    constraints."""
+    _, _, low, high = fixed
     t, here = when[0], fixed[0].at(when[0])
     q, v, p = state[: here.n], state[here.n :], here.parameters
     mu, phi, values = here.mu(q, v), here.phi(q, v), steps.energies(here, q, v)
-    doubt = _not_finite(q, v, mu, *values) | _parallel(here, q, v, t)
+    doubt = _not_finite(q, v, mu, *values) | _parallel(here, q, v, t) | jnp.any((q < low) | (q > high))
     doubt = doubt | ~jnp.all(jnp.abs(phi) <= ADMISSIBLE * here.constraint_size(q, v))
     if here.k:
         g, allowed = placement(None, here, q)
@@ -207,7 +233,7 @@ def _regularity(matrix: Array) -> Array:
     return ratio
 
 
-def _not_finite(*values: Any) -> Array:
+def _not_finite(*values: PyTree) -> Array:
     """Told by their sum: one that is not finite may be of numbers that are."""
     return ~jnp.isfinite(sum(jnp.sum(x) for x in jax.tree.leaves(values)))
 

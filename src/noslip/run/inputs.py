@@ -13,13 +13,15 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import ArrayLike
 
 from noslip.errors import shown, unknown_name
-from noslip.numerics.tracing import has_tracers
+from noslip.numerics.tracing import Either, Real, Values, has_tracers
 from noslip.run.arguments import as_floats
 from noslip.run.driving import of_step
 from noslip.run.events import NEVER
 from noslip.system import System
+from noslip.system.checks import in_one_sentence
 from noslip.system.inputs import Drive, Held, Ramp
 
 BETWEEN = ("hold", "linear")
@@ -32,33 +34,24 @@ class Inputs:
 
     system: System
     table: Drive = None
-    values: Mapping[str, Any] = field(default_factory=dict)
+    values: Mapping[str, Either] = field(default_factory=dict)
     between: str = "hold"
     functions: tuple[str, ...] = ()
-    constants: Mapping[str, Any] = field(default_factory=dict)  # of the system, where they are not given
+    constants: Mapping[str, Values] = field(default_factory=dict)  # of the system, where they are not given
 
     @property
     def first(self) -> dict[str, np.ndarray]:
         """Those of the first step that differ between members."""
         return {name: x[:, 0] for name, x in self.values.items() if x.ndim > 1}
 
-    @property
-    def record(self) -> dict[str, Any]:
-        """For the record of a run."""
-        return {
-            "inputs_between": self.between,
-            "input_functions": self.functions,
-            "constants": self.constants,
-        }
-
 
 def given_inputs(
     system: System,
-    inputs: Mapping[str, Any] | None,
+    inputs: Mapping[str, object] | None,
     between: str,
     steps: int,
-    t0: Any,
-    h: Any,
+    t0: Real,
+    h: Real,
     members: int | None = None,
 ) -> Inputs:
     """Check what was given; the system that comes back has the inputs of the first step. With `members` an
@@ -87,13 +80,13 @@ def given_inputs(
     return Inputs(system.driven(first), table, columns, between, tuple(functions), constants)
 
 
-def refuse_arrays(inputs: Mapping[str, Any], where: str) -> None:
+def refuse_arrays(inputs: Mapping[str, object], where: str) -> None:
     """Refuse inputs that are not functions of t."""
     if isinstance(inputs, Mapping) and not all(map(callable, inputs.values())):
         raise ValueError(f"`inputs` must be functions of t, not arrays, {where}")
 
 
-def as_numbers(system: System, inputs: Mapping[str, Any] | None) -> dict[str, float]:
+def as_numbers(system: System, inputs: Mapping[str, object] | None) -> dict[str, float]:
     """Inputs of a single step."""
     if not isinstance(inputs, Mapping | None):
         raise TypeError(f"`inputs` must be a mapping of names to numbers, but {shown(inputs)} was provided")
@@ -110,11 +103,11 @@ def as_numbers(system: System, inputs: Mapping[str, Any] | None) -> dict[str, fl
 
 def with_later_inputs(
     system: System,
-    before: Mapping[str, Any],
-    later: Mapping[str, Any] | None,
+    before: Mapping[str, Values],
+    later: Mapping[str, object] | None,
     between: str,
     steps: int,
-) -> dict[str, Any]:
+) -> dict[str, Values]:
     """The arrays of a run, and after them those of so many steps more."""
     if not isinstance(later, Mapping | None):
         raise TypeError(f"`inputs` must be a mapping of names to values, but {shown(later)} was provided")
@@ -125,7 +118,7 @@ def with_later_inputs(
             f"`inputs` must be those of the steps to come of the arrays that the run has: {wanted}, but "
             f"{', '.join(map(repr, given)) or 'none'} were provided"
         )
-    joined = {}
+    joined: dict[str, Values] = {}
     for name, x in before.items():
         more = column(name, given[name], between, steps, None)
         if between == "linear":
@@ -140,13 +133,14 @@ def with_later_inputs(
 
 
 def _function(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    shape = jax.eval_shape(function, jax.ShapeDtypeStruct((), float))
+    with in_one_sentence(f"input '{name}' as a function of t"):
+        shape = jax.eval_shape(function, jax.ShapeDtypeStruct((), float))
     if not hasattr(shape, "shape") or shape.shape != ():
         raise ValueError(f"input '{name}' as a function of t must be a number, but {shape} was returned")
     return function
 
 
-def column(name: str, given: Any, between: str, steps: int, members: int | None) -> Any:
+def column(name: str, given: Any, between: str, steps: int, members: int | None) -> Values:
     """The values of one input, checked: one per step, or per node."""
     label = f"inputs['{name}']"
     traced = has_tracers(given)
@@ -166,13 +160,13 @@ def column(name: str, given: Any, between: str, steps: int, members: int | None)
     return values
 
 
-def table_of(columns: Mapping[str, Any], between: str, steps: int, t0: Any, h: Any) -> Drive:
+def table_of(columns: Mapping[str, Values], between: str, steps: int, t0: Real, h: Real) -> Drive:
     """Inputs by the step, as the runners read them."""
     if between == "hold":
         return Held(dict(columns))
     xp = jnp if has_tracers(columns, t0, h) else np
-    starts = {name: x[..., :-1] for name, x in columns.items()}
-    rates = {name: xp.diff(x, axis=-1) / h for name, x in columns.items()}
+    starts: dict[str, Real] = {name: x[..., :-1] for name, x in columns.items()}
+    rates: dict[str, Real] = {name: xp.diff(x, axis=-1) / h for name, x in columns.items()}
     return Ramp(starts, rates, t0 + h * xp.arange(steps))
 
 
@@ -190,7 +184,7 @@ def copied(
         table = np.empty((steps, len(inputs)))
         for slot, name in enumerate(sorted(inputs)):
             table[:, slot] = _surely(name, inputs[name], between, steps)
-        columns: Any = table
+        columns: dict[str, np.ndarray] | np.ndarray = table
     else:
         columns = {name: np.array(_surely(name, x, between, steps)) for name, x in inputs.items()}
         table = np.stack(jax.tree.leaves(table_of(columns, between, steps, t0, h)), axis=-1)
@@ -208,7 +202,7 @@ def columns_of(
     return dict(zip(sorted(names or ()), given.T, strict=True)) if isinstance(given, np.ndarray) else given
 
 
-def _surely(name: str, x: Any, between: str, steps: int) -> Any:
+def _surely(name: str, x: ArrayLike, between: str, steps: int) -> Values:
     """As `column`, but for an array of the right shape, which comes back as it is."""
     if type(x) is np.ndarray and x.dtype == np.float64 and x.shape == (steps + (between == "linear"),):
         return x

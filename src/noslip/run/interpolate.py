@@ -14,15 +14,20 @@ Multipliers are those of the motion at that state.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
+from noslip.engine.backends.numpy_rows import evaluate_anyhow
 from noslip.engine.kept import jitted
 from noslip.integrators.base import inside
+from noslip.numerics.pytrees import PyTree
+from noslip.numerics.tracing import Either, Values, is_traced
 from noslip.system import System
 from noslip.system.positions import put_back
 
@@ -31,24 +36,53 @@ from noslip.system.positions import put_back
 class Between:
     """States of a run at times of the user, time first."""
 
-    t: Any
-    q: Any
-    v: Any
-    multipliers: Any
-    holonomic_multipliers: Any
+    t: Either
+    q: Either
+    v: Either
+    multipliers: Either
+    holonomic_multipliers: Either
 
 
-@jitted
-def between(system: System, t: Array, q: Array, v: Array, times: Array) -> tuple[Array, Array, Array]:
+def at_rows(function: Callable[..., PyTree], system: System, *arrays: PyTree) -> PyTree:
+    """function(system, *row) for every row of arrays, or of pytrees of them. Where their numbers are known
+    nothing is compiled, and what was made for one number of rows serves any other."""
+    leaves, structure = jax.tree.flatten(arrays)
+    if is_traced(system, leaves):
+        return at_rows_by_xla(function, system, *arrays)
+    flat = len(leaves) == len(arrays) and jax.tree_util.all_leaves(arrays)
+    how = function, None if flat else structure  # a structure has no name on disk
+    return evaluate_anyhow(_of_leaves, how, system, *map(np.asarray, leaves))
+
+
+def _of_leaves(
+    how: tuple[Callable[..., PyTree], jax.tree_util.PyTreeDef | None], system: System, *leaves: Array
+) -> PyTree:
+    function, structure = how
+    return function(system, *(leaves if structure is None else jax.tree.unflatten(structure, leaves)))
+
+
+def at_rows_by_xla(function: Callable[..., PyTree], system: System, *arrays: PyTree) -> PyTree:
+    """The same, compiled; for loops that would be long programs."""
+    return _rows_by_xla(function=function, system=system, arrays=arrays)
+
+
+@partial(jitted, static=("function",))
+def _rows_by_xla(function: Callable[..., PyTree], system: System, arrays: tuple[PyTree, ...]) -> PyTree:
+    return jax.vmap(partial(function, system))(*arrays)
+
+
+def between(system: System, t: Values, q: Values, v: Values, times: Values) -> tuple[Values, Values, Values]:
     """q, v and multipliers at `times`, from rows (t, q, v) with increasing t; jumps of (q, v) are two rows of
     one time."""
-    left = jnp.clip(jnp.searchsorted(t, times, side="right") - 1, 0, max(len(t) - 2, 0))
-    right = jnp.minimum(left + 1, len(t) - 1)
-
-    def one(i: Array, j: Array, time: Array) -> tuple[Array, Array, Array]:
-        return within(system, t[i], t[j] - t[i], q[i], v[i], q[j], v[j], time)
-
-    return jax.vmap(one)(left, right, times)
+    xp = jnp if is_traced(t, q, v, times) else np
+    t, q, v = (xp.asarray(x) for x in (t, q, v))
+    left = xp.clip(xp.searchsorted(t, times, side="right") - 1, 0, max(len(t) - 2, 0))
+    right = xp.minimum(left + 1, len(t) - 1)
+    start, H = t[left], t[right] - t[left]
+    found: tuple[Values, Values, Values] = at_rows(
+        within, system, start, H, q[left], v[left], q[right], v[right], times
+    )
+    return found
 
 
 def within(

@@ -9,34 +9,22 @@ import jax
 import numpy as np
 
 from noslip.run.at_times import placed, steps_and_parts
-from noslip.run.at_times_watching import Elsewhere, LooksAside
-from noslip.run.events import NEVER, Events
+from noslip.run.at_times_watching import LooksAside
+from noslip.run.choose import Beginning
+from noslip.run.events import NEVER
 from noslip.run.runner import NOTHING, Happened, Piece, TrajectoryRunner, joined
 from noslip.run.step import Carry, Row
-from noslip.system import System
-from noslip.system.inputs import Drive
 
 
 class Looking:
     """What a store asks of a runner, with rows at `times`; `runner` stands at the start."""
 
-    def __init__(
-        self,
-        runner: TrajectoryRunner[Any],
-        elsewhere: Elsewhere,
-        system: System,
-        events: Events,
-        times: np.ndarray,
-        t0: float,
-        h: float,
-        inputs: Drive,
-    ):
-        self.runner, self.elsewhere, self.system, self.events = runner, elsewhere, system, events
-        self.times, self.t0, self.h, self.inputs = times, t0, h, inputs
+    def __init__(self, runner: TrajectoryRunner[Any], start: Beginning, times: np.ndarray):
+        self.runner, self.start, self.times = runner, start, times
         self.backend = runner.backend
         self.first_piece = runner.first_piece if runner.grain == 1 else runner.grain
         self.first = runner.join([runner.first])
-        self.marks = steps_and_parts(times, t0, h, runner.grain)[0]
+        self.marks = steps_and_parts(times, start.t, start.h, runner.grain)[0]
         self.done, self.seen = 0, NOTHING
 
     def to(self, stop: int, last: int, every: int) -> Piece[Row]:
@@ -46,9 +34,7 @@ class Looking:
         stop = min(-(-stop // grain) * grain, last)
         low, high = np.searchsorted(self.marks, [self.done, stop + (stop == last)])
         times, found = self.times[low:high], list[Happened]()
-        looks = LooksAside(
-            self.runner, self.elsewhere, self.system, self.events, times, self.t0, self.h, self.inputs
-        )
+        looks = LooksAside(self.runner, self.start, times)
         failed = ended = False
         end, parts = list[Row](), list[Any]()
         for k in sorted({*looks.first.tolist(), stop}):
@@ -62,7 +48,7 @@ class Looking:
                 early = self.done < k and self.done % grain == 0  # somebody may want to stop it
             if failed or ended or early:
                 break
-            if self.events:
+            if looks.events:
                 looks.look(looks.first == k, k)
             elif (here := looks.first == k).any():
                 parts.append(self.runner.aside(looks.span[here] - k))
@@ -70,8 +56,7 @@ class Looking:
         kept = [row for row in looks.rows if row is not None] + ([self.runner.join(parts)] if parts else [])
         count = sum(len(row.step) for row in kept)
         rows = joined([jax.tree.map(lambda x: x[:0], self.first), *kept, *end])
-        there = np.append(times[:count], rows.t[count:])
-        return Piece(placed(self.system, rows, there, self.t0, self.h, self.inputs), self.done, failed)
+        return Piece(placed(self.start, rows, times[:count]), self.done, failed)
 
     def happened(self) -> Happened:
         return self.seen

@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from typing import Any
 
 import jax
 import numpy as np
@@ -84,7 +83,7 @@ class NativeMembers:
         self.reached = stop
         return stop
 
-    def _inputs_from(self, group: int) -> tuple[Any, ...]:
+    def _inputs_from(self, group: int) -> tuple[()] | tuple[np.ndarray, int]:
         """Those of the groups from this one on, and how far apart they are."""
         if self.driving is None:
             return ()

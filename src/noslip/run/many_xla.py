@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +13,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from noslip.engine.kept import OF_XLA, Large, kept
 from noslip.numerics.forks import require_xla
+from noslip.numerics.pytrees import PyTree
 from noslip.run.driving import of_step
 from noslip.run.member import Member, MemberInputs, MemberRow, MemberState
 from noslip.run.programs import Fixed, Initial
@@ -91,14 +92,14 @@ class _XlaCode(Large):
         structure: jax.tree_util.PyTreeDef,
         axes: tuple[int | None, ...],
         mesh: Mesh,
-        drives: Any,
+        drives: PyTree,
     ):
         own = jax.tree.map(lambda ndim: 0 if ndim > 1 else None, drives)  # inputs by member, or shared
 
         def fixed(leaves: list[Array]) -> Fixed:
             return jax.tree.unflatten(structure, leaves)
 
-        def each(function: Callable[..., Any]) -> Callable[..., Any]:
+        def each(function: Callable[..., PyTree]) -> Callable[..., PyTree]:
             return jax.vmap(lambda leaves, x: function(fixed(leaves), x), (list(axes), 0))
 
         def start(fixed: Fixed, initial: Initial) -> MemberState:
@@ -133,7 +134,7 @@ class _XlaCode(Large):
         return 2 * OF_XLA
 
 
-def in_shares(function: Callable[..., Any], mesh: Mesh, given: Any) -> Callable[..., Any]:
+def in_shares(function: Callable[..., PyTree], mesh: Mesh, given: PyTree) -> Callable[..., PyTree]:
     """The function on each device's share of the members; no device waits for another."""
     if mesh.size == 1:
         return jax.jit(function)

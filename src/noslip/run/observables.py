@@ -39,7 +39,7 @@ UPDATE: dict[str, Callable[..., dict[str, Array]]] = {
     "variance": _variance,
     "last": lambda old, x, count: {"last": x},
 }
-STATISTICS: dict[str, Callable[..., Any]] = {
+STATISTICS: dict[str, Callable[..., Array]] = {
     "max": lambda sums, count: sums["max"],
     "mean": lambda sums, count: sums["mean"],
     "variance": lambda sums, count: sums["squares"] / count,
@@ -56,7 +56,7 @@ class Observable:
     are any of "max", "mean", "variance" and "last". Its values at the saved times are always kept.
     """
 
-    function: Callable[..., Any] | str
+    function: Function | str
     statistics: tuple[str, ...] = ("max", "mean", "variance")
 
     def __post_init__(self) -> None:
@@ -107,7 +107,7 @@ def watched(system: System, observables: Observables) -> tuple[Watched, ...]:
     return tuple(watch)
 
 
-def _require_number(name: str, function: Callable[..., Any], system: System) -> None:
+def _require_number(name: str, function: Function, system: System) -> None:
     x = jax.ShapeDtypeStruct((system.n,), float)
     shape = jax.eval_shape(lambda q, v, p: jnp.asarray(function(q, v, p)), x, x, dict(system.parameters))
     if shape.shape != () or shape.dtype.kind not in "fib":

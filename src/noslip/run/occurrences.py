@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
-from noslip.run.events import Events
+from noslip.numerics.tracing import Either, Values
+from noslip.run.events import Events, Function
 from noslip.run.pieces import Driving
 from noslip.run.runner import Happened
 from noslip.system import System
@@ -21,15 +23,15 @@ class Occurrences:
     the first time only, NaN where there is none. Of an ensemble the first time in each member, and how often
     it happened as `count`."""
 
-    t: Any
-    q: Any
-    v: Any
-    count: Any = None
+    t: Either
+    q: Either
+    v: Either
+    count: Either = None
 
     def __len__(self) -> int:
         return len(self.t)
 
-    def columns(self, name: str) -> dict[str, tuple[tuple[str, ...], Any]]:
+    def columns(self, name: str) -> dict[str, tuple[tuple[str, ...], Either]]:
         """Those of the event of this name as they are called in a dataset, with their dimensions."""
         dim = f"event_{name}"
         states = {f"{dim}_q": ((dim, "coordinate"), self.q), f"{dim}_v": ((dim, "coordinate"), self.v)}
@@ -77,19 +79,27 @@ class Log:
         }
 
 
-def first_of_each(events: Events, which: Any, t: Any, q: Any, v: Any) -> dict[str, Occurrences]:
-    """Of the slots of all steps of a traced run, flat."""
+def first_of_each(
+    events: Events, which: Array, t: Array, q: Array, v: Array
+) -> dict[str, tuple[Array, Array, Array]]:
+    """t, q and v, of the slots of all steps of a traced run, flat."""
     found = {}
     for k, (name, _) in enumerate(events):
         here = which == k
         i, some = jnp.argmax(here), jnp.any(here)
         t1, q1, v1 = (jnp.where(some, x[i], jnp.nan)[None] for x in (t, q, v))
-        found[name] = Occurrences(t1, q1, v1)
+        found[name] = t1, q1, v1
     return found
 
 
 def with_knots(
-    system: System, events: Events, occurrences: Any, t: Any, q: Any, v: Any, driving: Driving | None = None
+    system: System,
+    events: Events,
+    occurrences: Mapping[str, Occurrences],
+    t: Values,
+    q: Values,
+    v: Values,
+    driving: Driving | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The rows of a run with two more at every reset: before it and after it."""
     times, before, rows = [np.asarray(t)], [np.zeros(len(t))], [[np.asarray(q)], [np.asarray(v)]]
@@ -111,7 +121,7 @@ def with_knots(
     return np.concatenate(times)[order], all_q, all_v
 
 
-def after_reset(reset: Any, system: System, q: Any, v: Any, t: Any) -> Any:
+def after_reset(reset: Function, system: System, q: Array, v: Array, t: Array) -> tuple[Array, Array]:
     """The (q, v) with which a run goes on."""
     q, v = reset(q, v, system.at(t).parameters)
     return q, system.project_velocity(q, v, t)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import numpy as np
@@ -68,7 +67,7 @@ class OfStates:
         found = jax.tree.leaves(self.many(own, *given))
         return np.concatenate([np.asarray(x, float).reshape(rows, -1).T for x in found])
 
-    def split(self, out: np.ndarray) -> Any:
+    def split(self, out: np.ndarray) -> PyTree:
         """What the columns are, as arrays (rows, ...) that share their memory."""
         leaves = [
             out[place.start] if shape == () else out[place].T.reshape(out.shape[1], *shape)

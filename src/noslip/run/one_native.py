@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from typing import Any
 
 import jax
@@ -12,15 +11,16 @@ from noslip.integrators.solve import Status
 from noslip.run.driving import driving_table, of_step
 from noslip.run.pairing import Pairing
 from noslip.run.programs import StepPrograms
-from noslip.run.runner import NOTHING, Happened, Piece, RowsInSlots
-from noslip.run.step import Carry
+from noslip.run.runner import NOTHING, Happened, Piece
+from noslip.run.step import TURN, Carry, Row
 from noslip.system.inputs import Drive
 
 CAPACITY = 8192  # rows that one call can save
 
 
-class NativeTrajectory(RowsInSlots):
-    """The time loop of machine code, on a table of slots for the state and one for the rows."""
+class NativeTrajectory:
+    """The time loop of machine code, on a table of slots for the state and one for the rows, which stay as it
+    leaves them, [group][row][slot][lane] of one member, until they are joined."""
 
     backend = "native"
     first_piece, brief = 1024, 256  # steps of the first call, microseconds each; steps that are no time
@@ -32,7 +32,6 @@ class NativeTrajectory(RowsInSlots):
         self.pairing, self.drive = pairing, jax.tree.structure(inputs)
         self.leaves, self.events = pairing.leaves, pairing.events
         programs = pairing.driven_programs(self.drive)
-        self._programs = weakref.ref(programs)
         tables, self.n = programs.tables, pairing.system.n
         self.fixes = tables["fixed"]
         self.carries, self.rows = tables["carry"], tables["row"]
@@ -50,12 +49,8 @@ class NativeTrajectory(RowsInSlots):
 
     @property
     def programs(self) -> StepPrograms:
-        """Not held: a result keeps its runner, and would keep the machine code."""
-        found = self._programs()
-        if found is None:
-            found = self.pairing.driven_programs(self.drive)
-            self._programs = weakref.ref(found)
-        return found
+        """Start, step and save in machine code."""
+        return self.pairing.driven_programs(self.drive)
 
     def step_size(self, h: float) -> None:
         self.fixed = self.fixes.pack([*self.leaves, h], 1, 1)
@@ -82,6 +77,17 @@ class NativeTrajectory(RowsInSlots):
         if (failed or stopped) and count == saves(first, self.reached - stopped, last, every):
             rows = np.concatenate([rows, self._row_of_failure()], axis=1)
         return Piece(rows, self.reached, failed)
+
+    def join(self, parts: list[np.ndarray]) -> Row:
+        together = np.concatenate(parts, axis=1) if len(parts) > 1 else parts[0]
+        row: Row = self.rows.split_bits(together.reshape(-1, self.rows.slots))
+        return row
+
+    def last(self, rows: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+        numbers, places, n = rows[0, -1, :, 0].view(np.float64), self.rows.first_slots, self.n
+        turns = numbers[places.turns : places.turns + n]
+        q, v = numbers[places.q : places.q + n], numbers[places.v : places.v + n]
+        return float(numbers[places.t]), q + TURN * turns, v.copy()
 
     def feed(self, drive: Drive) -> None:
         table = self.inputs[0]

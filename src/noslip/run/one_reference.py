@@ -40,17 +40,26 @@ class ReferenceTrajectory:
         self.steered = isinstance(inputs, Held) and system.inputs_within(inputs.values)[1]
         self.h, self.t0 = h, t
         self.step, self.saved = 0, 0
-        self.motion = flow_code_of(system, self.integrator.flow_tolerance)
+        self.motion = flow_code_of(system, self.integrator.flow_tolerance, not pairing.events)
         self.backend = self.motion.flow.name
         self.fixed = self.motion.fixed(self._system_at_node(0))
-        self.state = self.motion.begin(self.fixed, np.concatenate([q, v]), t, GIVEN)
-        self.grain = LEAST if inputs else self.motion.flow.grain(system, self.state, t, h)
+        self.own = self.motion.begin(self.fixed, np.concatenate([q, v]), t, GIVEN)
+        self.grain = LEAST if inputs else self.motion.flow.grain(system, self.own, t, h)
         self.first = self._here()
 
     @property
     def turns(self) -> np.ndarray:
         """Taken off the angles so far."""
-        return self.fixed[self.motion.leaves : self.motion.leaves + self.n]
+        return self._begun[: self.n]
+
+    @property
+    def state(self) -> np.ndarray:
+        """(q, v) where the flow has begun."""
+        return np.concatenate([self.own[: self.n], self._begun[self.n : 2 * self.n]])
+
+    @property
+    def _begun(self) -> np.ndarray:
+        return self.fixed[self.motion.leaves + self.motion.size :]
 
     @property
     def energies(self) -> np.ndarray:
@@ -73,8 +82,8 @@ class ReferenceTrajectory:
         return NOTHING
 
     def snapshot(self) -> Carry:
-        n, t, h = self.n, self.t0 + self.step * self.h, self.h
-        here = [jnp.asarray(x) for x in (self.state[:n], self.state[n:], t, h)]
+        t, h = self.t0 + self.step * self.h, self.h
+        here = [jnp.asarray(x) for x in (*np.split(self.state, 2), t, h)]
         state = self.integrator.init(self._system_at_node(self.step), *here)
         since = replaced(Interval.empty(), steps=jnp.asarray(self.step - self.saved))
         drive = of_step(self.inputs, max(self.step - 1, 0))
@@ -105,7 +114,7 @@ class ReferenceTrajectory:
         """The motion from the start of the block, at these times; a failure is a row that is not finite."""
         ahead = parts > 0
         times = self.t0 + (self.step + parts) * self.h
-        states = np.tile(self.state, (len(parts), 1))
+        states = np.tile(self.own, (len(parts), 1))
         if ahead.any():
             start = self.t0 + self.step * self.h
             found, reached = self._flow_through(states[0], np.append(start, times[ahead]), parts[ahead])
@@ -121,7 +130,7 @@ class ReferenceTrajectory:
         """On to step `end`; whether it failed."""
         marks = marks_of(self.step, end, every)
         times, marks, here = self.t0 + marks * self.h, marks[1:], self.step
-        states, reached = self._flow_through(self.state, times, marks - here)
+        states, reached = self._flow_through(self.own, times, marks - here)
         failed = reached < len(marks)
         times = times[1 : reached + 1]
         marks, states = (marks[:reached], states[:reached]) if failed else (marks, states)
@@ -146,7 +155,7 @@ class ReferenceTrajectory:
             self.fixed[: self.motion.leaves] = self.motion.fixed(self._system_at_node(self.step))[
                 : self.motion.leaves
             ]
-        self.state = self.motion.begin(self.fixed, state, t, how)
+        self.own = self.motion.begin(self.fixed, state, t, how)
 
     def _flow_through(self, y: np.ndarray, times: np.ndarray, parts: np.ndarray) -> tuple[np.ndarray, int]:
         """The states at times[1:], so many steps further, and how many were reached; with inputs, each step
@@ -157,7 +166,7 @@ class ReferenceTrajectory:
         n, found = self.n, []
         for k in range(int(np.ceil(parts[-1]))):
             system, start = self._system_at_node(self.step + k + 1), self.t0 + (self.step + k) * self.h
-            if self.steered:  # a constraint that has switched
+            if self.steered:  # a constraint that has switched; with inputs, the flow's velocities are v
                 y = np.concatenate([y[:n], system.project_velocity(y[:n], y[n:], start)])
             inside = [t for t, part in zip(times[1:], parts, strict=True) if k < part < k + 1]
             states, reached = flow.through(system, y, np.array([start, *inside, start + self.h]))
@@ -166,7 +175,7 @@ class ReferenceTrajectory:
                 break
             y = states[-1]
             found += [y] if k + 1 in parts else []
-        return np.array(found).reshape(-1, 2 * n), len(found)
+        return np.array(found).reshape(-1, len(y)), len(found)
 
     def _system_at_node(self, k: int) -> System:
         """With the inputs of the step that leads to node k, or of the first."""
@@ -174,12 +183,13 @@ class ReferenceTrajectory:
 
     def _here(self) -> Row:
         """The row of the state in which the run stands."""
-        return self._rows(np.array([self.step]), self.state[None], self.time.copy())
+        return self._rows(np.array([self.step]), self.own[None], self.time.copy())
 
     def _rows(
         self, marks: np.ndarray, states: np.ndarray, times: np.ndarray, nodes: np.ndarray | None = None
     ) -> Row:
-        """Rows after so many steps; `nodes` are the ends of the steps whose inputs they have."""
+        """Rows of states of the flow after so many steps; `nodes` are the ends of the steps whose inputs
+        they have."""
         states = np.ascontiguousarray(states)
         if self.inputs is None:
             columns = self.motion.shown(self.fixed, states, times)
@@ -210,7 +220,8 @@ def rows_of(motion: FlowCode, columns: np.ndarray, marks: np.ndarray, times: np.
     """Rows of what is shown after so many steps; `since` that many there was another row."""
     shown: Shown = motion.shown.split(columns)
     values, count = dict[str, Any](vars(shown)), len(marks)
-    del values["doubt"]
+    for name in ("taken", "whole", "doubt"):
+        del values[name]
     none: list[Any] = [np.zeros(count, kind) for kind in (int, float, float, int)]
     none = [np.diff(marks, prepend=since), *none, np.full(count, -1)]
     values["interval"] = Interval(*none)

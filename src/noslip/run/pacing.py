@@ -7,11 +7,12 @@ import threading
 import time
 from collections.abc import Callable
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
+SECONDS_PER_CALL = 0.2  # of the loop of one trajectory
 Progress = Callable[[int, int], None]  # of the steps done and the steps in all
 ENDINGS = [signal.SIGTERM] + ([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])  # not on Windows
 
@@ -41,7 +42,7 @@ class Interruption:
 
     def __init__(self, watched: bool = True) -> None:
         self.cause: BaseException | None = None
-        self.before: dict[int, Any] = {}
+        self.before: dict[int, Callable[[int, FrameType | None], object] | int | None] = {}
         self.mine = watched and threading.current_thread() is threading.main_thread()
 
     def __enter__(self) -> Interruption:

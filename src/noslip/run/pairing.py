@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -21,7 +22,7 @@ from noslip.engine.backends.numpy_rows import short_function
 from noslip.engine.kept import kept
 from noslip.integrators import Integrator, word_of
 from noslip.numerics.blocks import for_scalar_programs
-from noslip.numerics.pytrees import anatomy, of_leaves
+from noslip.numerics.pytrees import PyTree, anatomy, of_leaves
 from noslip.numerics.tracing import has_tracers
 from noslip.run.events import Events
 from noslip.run.programs import NO_INPUTS, Shapes, StepPrograms, programs_of, require_native
@@ -29,7 +30,7 @@ from noslip.system import System
 from noslip.system.conditions import AROUND, Region, around
 from noslip.system.time import visible
 
-OfState = Callable[[System, Array, Array], Any]
+OfState = Callable[[System, Array, Array], PyTree]
 
 
 class Pairing:
@@ -39,6 +40,7 @@ class Pairing:
         self.system, self.integrator, self.events = system, integrator, events
         self.leaves, self.structure, self.shapes = anatomy(system)
         self._watching: dict[Events, Pairing] = {}
+        self._programs: dict[jax.tree_util.PyTreeDef, weakref.ref[StepPrograms]] = {}
         self._short: dict[OfState, Callable[..., Sequence[float]] | None] = {}
 
     @functools.cached_property
@@ -102,9 +104,15 @@ class Pairing:
         return self.driven_programs(NO_INPUTS)
 
     def driven_programs(self, inputs: jax.tree_util.PyTreeDef) -> StepPrograms:
-        """The same for a step with inputs of this structure."""
-        require_native(self.system)
-        return programs_of(self.structure, self.shapes, self.integrator, self.events, inputs)
+        """The same for a step with inputs of this structure. Not held: a system, or a result, would keep the
+        machine code."""
+        known = self._programs.get(inputs)
+        found = None if known is None else known()
+        if found is None:
+            require_native(self.system)
+            found = programs_of(self.structure, self.shapes, self.integrator, self.events, inputs)
+            self._programs[inputs] = weakref.ref(found)
+        return found
 
     def at_state(self, function: OfState, q: np.ndarray, v: np.ndarray) -> Sequence[float] | None:
         """The numbers that function(system, q, v) is made of, in a row, if its program is short enough for
@@ -121,7 +129,7 @@ class Pairing:
         return [x for leaf in self.leaves for x in np.ravel(leaf).tolist()]
 
     @functools.cached_property
-    def words(self) -> tuple[str, str, Mapping[str, Any]]:
+    def words(self) -> tuple[str, str, Mapping[str, object]]:
         """The method for the record: its name, the word by which it is found, its options."""
         kind = type(self.integrator)
         return kind.__name__, word_of(kind), self.integrator.options()

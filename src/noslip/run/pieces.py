@@ -10,20 +10,19 @@ nearest that satisfies it, as it does in the run.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from noslip.engine.kept import jitted
 from noslip.integrators.runge_kutta4 import RungeKutta4
-from noslip.numerics.pytrees import pytree
-from noslip.numerics.tracing import has_tracers
+from noslip.numerics.pytrees import PyTree, pytree
+from noslip.numerics.tracing import Values, has_tracers, is_traced
 from noslip.run.driving import of_step
 from noslip.run.inputs import table_of
-from noslip.run.interpolate import within
+from noslip.run.interpolate import at_rows, at_rows_by_xla, within
 from noslip.system import System
 from noslip.system.inputs import Drive
 
@@ -56,7 +55,7 @@ class Driving(NamedTuple):
     h: float
 
     @classmethod
-    def of(cls, values: Mapping[str, Any], between: str, t0: float, h: float) -> Driving:
+    def of(cls, values: Mapping[str, Values], between: str, t0: float, h: float) -> Driving:
         """From the arrays that were given; where they are traced, they may change in every step."""
         linear = between == "linear"
         count = len(next(iter(values.values()))) - linear
@@ -66,7 +65,7 @@ class Driving(NamedTuple):
             switches = switches[np.any(changed, axis=0)]
         return cls(table_of(values, between, count, t0, h), switches, count, t0, h)
 
-    def at(self, times: np.ndarray) -> Drive:
+    def at(self, times: Values) -> Drive:
         """Those of the steps in which these times lie, or which they end."""
         k = np.floor((times - self.t0) / self.h - ON_A_NODE).astype(int)
         return of_step(self.table, np.clip(k, 0, self.steps - 1))
@@ -83,7 +82,7 @@ class Driving(NamedTuple):
 
 
 def pieces(
-    system: System, driving: Driving | None, t: np.ndarray, q: Any, v: Any, which: np.ndarray
+    system: System, driving: Driving | None, t: np.ndarray, q: Values, v: Values, which: np.ndarray
 ) -> tuple[np.ndarray, Pieces]:
     """Those between row i and the next, i in `which`, and the times that end them."""
     later = np.minimum(which + 1, len(t) - 1)
@@ -94,22 +93,32 @@ def pieces(
     knots = driving.knots(t[which], t[later])
     drive = driving.at((knots[:, :-1] + knots[:, 1:]) / 2)
     first = driving.at(t[which])
-    before = jax.tree.map(lambda x, y: jnp.concatenate([x[:, None], y[:, :-1]], axis=1), first, drive)
+    xp = jnp if is_traced(drive) else np
+    before = jax.tree.map(lambda x, y: xp.concatenate([x[:, None], y[:, :-1]], axis=1), first, drive)
     return knots, _pieces(system, knots, *rows, drive, before)
 
 
-@jitted
-def _pieces(system: System, *rows: Any) -> Pieces:
-    def of_interval(
-        knots: Array, q0: Array, v0: Array, q1: Array, v1: Array, drive: Drive, before: Drive
-    ) -> Pieces:
-        ends = (knots[:-1], knots[1:], drive)
-        q, v = _nodes(system, *ends, q0, v0, q1, v1) if len(knots) > 2 else (q0[None], v0[None])
-        fresh = jax.vmap(lambda *x: _on_constraint(system, *x))(q, v, knots[:-1], drive)
-        q1, v1 = (jnp.concatenate([x[1:], end[None]]) for x, end in ((q, q1), (v, v1)))
-        return Pieces(knots[:-1], jnp.diff(knots), q, fresh, q1, v1, drive, v, before)
+def _pieces(system: System, knots: np.ndarray, *rows: PyTree) -> Pieces:
+    every = at_rows if knots.shape[1] == 2 else at_rows_by_xla
+    found: Pieces = every(_of_interval, system, knots, *rows)
+    return found
 
-    return jax.vmap(of_interval)(*rows)
+
+def _of_interval(
+    system: System,
+    knots: Array,
+    q0: Array,
+    v0: Array,
+    q1: Array,
+    v1: Array,
+    drive: Drive,
+    before: Drive,
+) -> Pieces:
+    ends = (knots[:-1], knots[1:], drive)
+    q, v = _nodes(system, *ends, q0, v0, q1, v1) if len(knots) > 2 else (q0[None], v0[None])
+    fresh = jax.vmap(lambda *x: _on_constraint(system, *x))(q, v, knots[:-1], drive)
+    q1, v1 = (jnp.concatenate([x[1:], end[None]]) for x, end in ((q, q1), (v, v1)))
+    return Pieces(knots[:-1], jnp.diff(knots), q, fresh, q1, v1, drive, v, before)
 
 
 def _on_constraint(system: System, q: Array, v: Array, t: Array, drive: Drive) -> Array:
@@ -124,7 +133,9 @@ def _nodes(
     """The states at the times t of one interval."""
     method = RungeKutta4()
 
-    def step(state: tuple[Array, Array], piece: Any) -> Any:
+    def step(
+        state: tuple[Array, Array], piece: tuple[Array, Array, Drive]
+    ) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
         (q, v), (t, end, drive) = state, piece
         there, h = system.driven(drive), end - t
         begun = method.init(there, q, _on_constraint(system, q, v, t, drive), t, h)
@@ -139,22 +150,20 @@ def _nodes(
 
 
 def between_inputs(
-    system: System, driving: Driving, t: np.ndarray, q: Any, v: Any, times: np.ndarray
+    system: System, driving: Driving, t: np.ndarray, q: Values, v: Values, times: np.ndarray
 ) -> tuple[Array, Array, Array]:
     """As `between`, of a run with these inputs; a time at a node has those of the step that led there."""
     rows = np.clip(np.searchsorted(t, times) - 1, 0, max(len(t) - 2, 0))
     which, place = np.unique(rows, return_inverse=True)
     knots, found = pieces(system, driving, t, q, v, which)
     piece = np.minimum(np.sum(knots[place, 1:] < times[:, None], axis=1), knots.shape[1] - 2)
+    if not is_traced(found):
+        found = jax.tree.map(np.asarray, found)
     chosen = jax.tree.map(lambda x: x[place, piece], found)
-    return within_pieces(system, chosen, times)
+    seen: tuple[Array, Array, Array] = at_rows(_within_piece, system, chosen, times)
+    return seen
 
 
-@jitted
-def within_pieces(system: System, found: Pieces, times: Array) -> tuple[Array, Array, Array]:
-    """q, v and multipliers at a time in each of these pieces."""
-
-    def one(p: Pieces, time: Array) -> tuple[Array, Array, Array]:
-        return within(system.driven(p.drive), p.t, p.H, p.q, p.v, p.q1, p.v1, time)
-
-    return jax.vmap(one)(found, times)
+def _within_piece(system: System, p: Pieces, time: Array) -> tuple[Array, Array, Array]:
+    """q, v and multipliers at a time in this piece."""
+    return within(system.driven(p.drive), p.t, p.H, p.q, p.v, p.q1, p.v1, time)

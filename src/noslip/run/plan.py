@@ -11,6 +11,7 @@ import numpy as np
 
 from noslip.integrators.base import Integrator
 from noslip.integrators.solve import Status
+from noslip.numerics import aligned
 from noslip.run.along import conserves_energy, failed_rows
 from noslip.run.choose import members_runner
 from noslip.run.events import Events
@@ -91,7 +92,7 @@ class Plan:
     def saved(self, rows: list[MemberRow]) -> Arrays:
         """Rows as arrays (member, time, ...)."""
         # time first in memory: whole rows are copied, several times as fast as member by member
-        rows_of = jax.tree.map(lambda *x: np.moveaxis(np.stack(x), 0, 1), *rows)
+        rows_of = jax.tree.map(lambda *x: np.moveaxis(aligned.stacked(x), 0, 1), *rows)
         arrays = {
             "q": rows_of.q,
             "v": rows_of.v,
@@ -110,7 +111,7 @@ class Plan:
         """What is known of each member as a whole."""
         full = runner.final()
         interval, count = full.carry.interval, np.asarray(full.carry.step) + 1.0
-        found = {
+        found: Arrays = {
             name: np.asarray(getattr(interval, name))
             for name in ("status", "failed_step", "iterations", "increment")
         }
@@ -129,6 +130,9 @@ class Plan:
     def info(self, group: MemberGroup, backend: str) -> RunInfo:
         """The record of the ensemble; of parameters that vary it names the first."""
         first = self.system.with_parameters({name: x[0] for name, x in group.varying.items()})
-        pairing, recorded = pairing_of(first, self.integrator), self.inputs.record
-        info = run_info(pairing, self.t0, self.step_size, self.steps, self.save_every, backend, **recorded)
+        pairing, how = (
+            pairing_of(first, self.integrator),
+            (self.t0, self.step_size, self.steps, self.save_every),
+        )
+        info = run_info(pairing, *how, backend, self.inputs)
         return replace(info, events=tuple(name for name, _ in self.events)) if self.events else info

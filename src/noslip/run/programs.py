@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from noslip.engine import stored
@@ -28,7 +29,8 @@ from noslip.system.conditions import ADMISSIBLE
 from noslip.system.inputs import Drive
 from noslip.system.positions import placement
 
-LARGEST = 64  # coordinates; beyond, XLA runs the step better
+LARGEST = 64  # coordinates; beyond, XLA runs the step better, unless M and mu are mostly zeros
+FEW = 16  # entries of a row of M or mu, on the average, that are not zero everywhere
 Fixed = tuple[System, Array]  # what no step changes: the system, and h
 Initial = tuple[Array, Array, Array, Drive]  # q, v, t and the inputs of the first step
 Shapes = tuple[tuple[int, ...], ...]
@@ -148,7 +150,23 @@ def require_native(system: System) -> None:
     if not _has_llvmlite():
         raise CannotTranslate("native code needs the package llvmlite, which is not installed")
     if system.n > LARGEST:
-        raise TooLarge(f"the system has {system.n} coordinates, over {LARGEST}")
+        leaves, structure = jax.tree.flatten(system)
+        if _entries(structure, tuple(np.shape(leaf) for leaf in leaves)) > FEW * (system.n + system.m):
+            raise TooLarge(
+                f"the system has {system.n} coordinates, over {LARGEST}, and M and mu have few zeros"
+            )
+
+
+@kept
+def _entries(structure: jax.tree_util.PyTreeDef, shapes: Shapes) -> int:
+    """How many entries of M and mu are not zero everywhere."""
+    system = jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(s, float) for s in shapes])
+
+    def both(system: System, q: Array) -> tuple[Array, Array]:
+        return system.mass_matrix(q), system.mu(q, jnp.zeros_like(q))
+
+    made = translate(both, system, jax.ShapeDtypeStruct((system.n,), float))
+    return sum(made.nodes[entry].value != 0 for entry in made.outputs)
 
 
 @kept

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import jax
 import numpy as np
+from numpy.typing import ArrayLike
 
 from noslip.engine.backends.native import LARGE
 from noslip.errors import unknown_name
@@ -119,7 +119,9 @@ class Quick:
         self.free.append(memory)
         return done
 
-    def admits(self, q: np.ndarray, v: np.ndarray, fixed: np.ndarray | None, first: Any) -> bool:
+    def admits(
+        self, q: np.ndarray, v: np.ndarray, fixed: np.ndarray | None, first: np.ndarray | None
+    ) -> bool:
         """Whether a run from there, with these inputs at first, can begin without any doubt."""
         memory = _Memory(self)
         memory.q[:], memory.v[:] = q, v
@@ -130,7 +132,7 @@ class Quick:
         return bool(memory.words[self.verdict])
 
     def with_parameters(
-        self, parameters: Mapping[str, Any] | None, first: np.ndarray | None
+        self, parameters: Mapping[str, ArrayLike] | None, first: np.ndarray | None
     ) -> np.ndarray | None:
         """What no step changes, with other parameters, and with the inputs of the first step where they are
         looked at; None where that is as ever."""
@@ -162,7 +164,7 @@ class Quick:
             return False
         if not self.conserved:
             return True
-        energy: Any = memory.energy
+        energy: np.ndarray = memory.energy
         if self.rows < FEW:
             values = energy.tolist()
             change = max(values) - min(values)

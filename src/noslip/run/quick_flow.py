@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import time
 import weakref
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,9 +15,10 @@ from noslip.run.flow_code import GIVEN, LED, FlowCode, flow_code_of, numbers_of
 from noslip.run.flows import LEAST, Taylor, grain_of
 from noslip.run.one_reference import marks_of, rows_of
 from noslip.run.pairing import Pairing
-from noslip.run.step import TURN, Row
+from noslip.run.step import Row
 from noslip.run.sure import SMALL
 from noslip.system.conditions import region_of
+from noslip.system.derived import Parameters
 from noslip.system.time import visible
 
 AT_ONCE = 0.05  # seconds: nobody wants to interrupt what takes no longer
@@ -45,19 +46,22 @@ class _Memory:
     how the flow gets there, where it begins, and the doubt about that."""
 
     def __init__(self, motion: FlowCode, flow: Taylor):
-        n, fixed = motion.n, motion.leaves + 3 * motion.n + 3
-        self.numbers = np.zeros(fixed + 5 * n + 6)
-        ends = [0, fixed, fixed + 2 * n, fixed + 2 * n + 2, fixed + 5 * n + 5]
-        self.fixed, self.state, self.when, begun = (self.numbers[a:b] for a, b in itertools.pairwise(ends))
+        n, own, begun = motion.n, motion.size, motion.size + 2 * motion.n + 3
+        fixed = motion.leaves + begun + 2 * n
+        self.numbers = np.zeros(fixed + 3 * n + begun + 3)
+        ends = [0, fixed, fixed + 2 * n, fixed + 2 * n + 2, fixed + 3 * n + 2 + begun]
+        self.fixed, self.state, self.when, found = (self.numbers[a:b] for a, b in itertools.pairwise(ends))
         places = [address(self.numbers) + 8 * x for x in ends]
         self.at_fixed, self.at_state, self.at_when, self.at_begun, self.at_doubt = places
         self.leaves, self.begun = self.fixed[: motion.leaves], self.fixed[motion.leaves : -2 * n]
         self.box = self.fixed[-2 * n :]
-        self.turns, self.q, self.v = self.begun[:n], self.state[:n], self.state[n:]
-        self.start, self.started = begun[: 2 * n], begun[2 * n :]
+        self.q, self.v, self.led = self.state[:n], self.state[n:], self.state[: n + own]
+        self.start, self.started = found[: n + own], found[n:]
+        self.looking = (self.at_fixed, self.at_doubt, 1, 1, self.at_state, self.at_when)
+        self.beginning = (self.at_fixed, self.at_begun, 1, 1, self.at_state, self.at_when)
         self.solver, self.y, self.pars = flow.another()
         self.own = self.fixed[: len(self.pars)]
-        self.taken: tuple[Any, Any] = (None, None)
+        self.taken: tuple[np.ndarray | None, np.ndarray | None] = (None, None)
 
     def take(self, numbers: np.ndarray, box: np.ndarray) -> None:
         """The parameters and the box of a run: those of the last one mostly, and nobody changes them."""
@@ -82,9 +86,11 @@ class QuickFlow:
         self.count = len(self.marks)
         self.t = t0 + self.marks * h
         self._blocks: dict[int, list[_Block]] = {}
+        self._places: dict[str, slice | int] = {}  # of what is read, among the columns
         self._motion: weakref.ref[FlowCode] | None = None
         self._looked: tuple[list[float] | None, np.ndarray] = (None, np.empty(0))
         self.everywhere = np.repeat([-np.inf, np.inf], self.n)
+        self.given = np.array([t0, GIVEN])
 
     def motion(self) -> FlowCode:
         """Not held: systems are kept for long, and would keep the machine code."""
@@ -105,9 +111,8 @@ class QuickFlow:
             return None
         memory = motion.free.pop() if motion.free else _Memory(motion, flow)  # a thread has its own
         memory.take(self.numbers if numbers is None else numbers, self.everywhere if box is None else box)
-        memory.q[:], memory.v[:], memory.turns[:], memory.when[:] = q, v, 0.0, (self.t0, GIVEN)
-        where = memory.at_fixed, memory.at_doubt, 1, 1, memory.at_state, memory.at_when
-        motion.start.code.call(*where)
+        memory.q[:], memory.v[:], memory.when[:] = q, v, self.given
+        motion.start.code.call(*memory.looking)
         columns = None if memory.numbers[-1] else self._flown(motion, flow, memory)
         motion.free.append(memory)
         return columns
@@ -117,22 +122,21 @@ class QuickFlow:
         stride = self.count + shown.width - 1
         out = np.empty((shown.out.slots, stride))
         at, grain, grid = address(out), LEAST, out
-        begin = memory.at_fixed, memory.at_begun, 1, 1, memory.at_state, memory.at_when
-        motion.standing.code.call(*begin)
+        motion.standing.code.call(*memory.beginning)
         if steps > LEAST:
             memory.y[:], solver.time = memory.start, self.t0
             grain = grain_of(solver.step()[1], h)
         for times, rows, first, when, skipped in self._blocks.get(grain) or self._cut(grain):
             if skipped:
-                memory.state[:], memory.when[:] = grid[-1], (times[0], LED)
-                motion.standing.code.call(*begin)
+                memory.led[:], memory.when[:] = grid[-1], (times[0], LED)
+                motion.standing.code.call(*memory.beginning)
             memory.begun[:], memory.y[:], solver.time = memory.started, memory.start, times[0]
-            outcome, *_, grid = solver.propagate_grid(times)
-            if outcome != flow.reached:
+            grid = flow.grid(solver, memory.y, times)
+            if len(grid) != len(times):
                 return None
-            states = address(grid) + 16 * skipped * self.n
+            states = address(grid) + 8 * skipped * len(memory.y)
             shown.code.call(memory.at_fixed, at + 8 * first, rows, stride, states, when)
-        return None if np.add.reduce(out[-1, : self.count]) else out[:, : self.count]
+        return None if np.count_nonzero(out[-1, : self.count]) else out[:, : self.count]
 
     def _cut(self, grain: int) -> list[_Block]:
         """The blocks of a run that begins anew after so many steps."""
@@ -147,17 +151,17 @@ class QuickFlow:
         self._blocks[grain] = blocks
         return blocks
 
-    def looked_at(self, q: np.ndarray) -> np.ndarray | None:
-        """The box in which the conditions of the system have been looked at; None where q is not in it, or
-        where to know that is not enough."""
-        region = self.region
-        if self.careful or not region.holds(q.tolist()):
+    def looked_at(self) -> np.ndarray | None:
+        """The box in which the conditions of the system have been looked at; None where to know that is not
+        enough."""
+        low, high = self.region.low, self.region.high
+        if self.careful or not low:
             return None
-        if self._looked[0] is not region.low:
-            self._looked = region.low, np.array([*region.low, *region.high])
+        if self._looked[0] is not low:
+            self._looked = low, np.array([*low, *high])
         return self._looked[1]
 
-    def with_parameters(self, parameters: Mapping[str, Any]) -> np.ndarray:
+    def with_parameters(self, parameters: Parameters) -> np.ndarray:
         """The numbers of the system with other parameters."""
         for name in parameters:
             if name not in (known := visible(self.system.parameters)):
@@ -168,21 +172,19 @@ class QuickFlow:
 
     def array(self, columns: np.ndarray, name: str) -> np.ndarray:
         """t, q, v or energy of the rows, with the bits that it has in the whole trajectory."""
-        n = self.n
         if name == "t":
             return self.t.copy()
-        if name == "q" and not self.system.angles:
-            return columns[:n].T
-        if name == "q":
-            return (columns[:n] + TURN * columns[n : 2 * n]).T
-        places = self.motion().shown.out.first_slots
-        return columns[places.energy] if name == "energy" else columns[places.v : places.v + n].T
+        if not self._places:
+            at = self.motion().shown.out.first_slots
+            first = {"q": at.whole if self.system.angles else at.q, "v": at.v}
+            self._places = {name: slice(k, k + self.n) for name, k in first.items()} | {"energy": at.energy}
+        return columns[self._places[name]].T
 
     def rows(self, columns: np.ndarray) -> Row:
         return rows_of(self.motion(), columns, self.marks.copy(), self.t.copy(), 0)
 
 
 def address(array: np.ndarray) -> int:
-    """Where the numbers of an array lie, in a third of the time that its `ctypes` takes."""
-    at: int = array.__array_interface__["data"][0]
-    return at
+    """Where the numbers of an array that may be written lie, in a third of the time that its `ctypes`
+    takes."""
+    return ctypes.addressof(ctypes.c_char.from_buffer(array))  # type: ignore[arg-type]

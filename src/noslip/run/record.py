@@ -9,7 +9,6 @@ import json
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from types import MappingProxyType
 from typing import Any
 
 import jax
@@ -18,11 +17,13 @@ import numpy as np
 from noslip.integrators import Integrator, spelled
 from noslip.integrators.solve import Status
 from noslip.markdown import html_table
+from noslip.numerics.tracing import Either
+from noslip.run.inputs import Inputs
 from noslip.run.pairing import Pairing
 from noslip.version import __version__
 
-Array = Any  # NumPy arrays after a run; JAX arrays or tracers inside a transformation
-Scalar = Any  # a float, or a tracer
+Array = Either  # NumPy arrays after a run; JAX arrays or tracers inside a transformation
+Scalar = Either  # a float, or a tracer
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class RunInfo:
     """What was run, completely: enough to run it again."""
 
     integrator: str
-    options: Mapping[str, Any]
+    options: Mapping[str, object]
     coordinates: tuple[str, ...]
     parameters: Mapping[str, Any]
     step_size: Scalar
@@ -121,13 +122,12 @@ def run_info(
     steps: int,
     every: int,
     backend: str,
+    given: Inputs | None = None,
     save_at: bool = False,
-    inputs_between: str = "hold",
-    input_functions: tuple[str, ...] = (),
-    constants: Mapping[str, Any] = MappingProxyType({}),
 ) -> RunInfo:
-    """What is run, for the record; `constants` are the inputs as they are where a run gives none."""
-    parameters = {**pairing.parameters, **constants}
+    """What is run, for the record; inputs that are `given` stand there as they are where a run gives none."""
+    given = given or Inputs(pairing.system)
+    parameters = {**pairing.parameters, **given.constants}
     system, (multiplier_source, source) = pairing.system, pairing.facts
     name, word, options = pairing.words
     return RunInfo(
@@ -145,8 +145,8 @@ def run_info(
         source=source,
         arguments=dict(parameters),
         versions=versions(),
-        inputs_between=inputs_between,
-        input_functions=input_functions,
+        inputs_between=given.between,
+        input_functions=given.functions,
         integrator_source="" if word == name else word,
         save_at=save_at,
     )
@@ -162,7 +162,7 @@ def versions() -> dict[str, str]:
     return found
 
 
-def jsonable(value: Any) -> Any:
+def jsonable(value: object) -> Any:
     """Plain data for JSON; floats keep every bit."""
     if isinstance(value, Mapping):
         return {str(key): jsonable(item) for key, item in value.items()}

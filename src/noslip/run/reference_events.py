@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -14,13 +15,17 @@ from noslip.numerics.pytrees import replaced
 from noslip.run import step as steps
 from noslip.run.events import LOCATED, SLOTS, TINY, Events, crosses
 from noslip.run.flow_code import GIVEN, LED
-from noslip.run.flows import LEAST
 from noslip.run.one_reference import ReferenceTrajectory, failed_at
 from noslip.run.pairing import Pairing
 from noslip.run.runner import NOTHING, Happened, Piece, joined
 from noslip.run.step import Carry, Row
 from noslip.system import System
 from noslip.system.inputs import Drive
+
+BLOCK = 256  # steps
+
+
+Found = list[tuple[int, float, np.ndarray, np.ndarray]]  # events, when and in what state
 
 
 class WatchingReference(ReferenceTrajectory):
@@ -31,7 +36,7 @@ class WatchingReference(ReferenceTrajectory):
     ):
         assert inputs is None, "simulate refuses arrays of inputs here"
         super().__init__(pairing, q, v, t, h)
-        self.events, self.told, self.grain = pairing.events, NOTHING, LEAST
+        self.events, self.told, self.grain = pairing.events, NOTHING, BLOCK
         self.values = self._values_here(t)
 
     def happened(self) -> Happened:
@@ -70,7 +75,7 @@ class WatchingReference(ReferenceTrajectory):
         q, v = states[:, :n] + offset, states[:, n:]
         f = evaluate_anyhow(_event_values, self.events, self.system, q, v, times[: len(states)])
         f[0] = self.values
-        found: list[Any] = []
+        found: Found = []
         for k in np.flatnonzero(crosses(self.events, f[:-1], f[1:], np).any(axis=1)).tolist():
             outcome = self._step(states[k], times[k], times[k + 1], f[k], f[k + 1], offset, found)
             if outcome is not None:
@@ -88,7 +93,7 @@ class WatchingReference(ReferenceTrajectory):
         fa: np.ndarray,
         fb: np.ndarray,
         offset: np.ndarray,
-        found: list[Any],
+        found: Found,
     ) -> Outcome | None:
         """The events between t and `end`; None where the run goes on as it was."""
         n, flow, changed, since, begun = self.system.n, self.motion.flow, None, t, None
@@ -127,7 +132,7 @@ class WatchingReference(ReferenceTrajectory):
                 changed = Outcome(-1, x, end, begun)
         raise ValueError(Status.TOO_MANY_EVENTS.message)
 
-    def _root(self, value: Any, e: int, a: float, b: float, fa: float) -> float:
+    def _root(self, value: Callable[[float, int], float], e: int, a: float, b: float, fa: float) -> float:
         if abs(fa) <= TINY:  # it has just happened: find where it has left zero
             part = 0.5
             while np.sign(value(a + part * (b - a), e)) != np.sign(fa) and part > 1e-12:
@@ -140,7 +145,7 @@ class WatchingReference(ReferenceTrajectory):
         return float(brentq(value, a, b, (e,), xtol=4e-16 * max(1.0, abs(b)), rtol=1e-15))
 
     def _cut(
-        self, before: int, states: np.ndarray, outcome: Outcome, found: list[Any], last: int, every: int
+        self, before: int, states: np.ndarray, outcome: Outcome, found: Found, last: int, every: int
     ) -> tuple[list[Row], bool]:
         """The rows up to a step that ended otherwise than the flow."""
         which, x, time, begun = outcome
@@ -182,7 +187,7 @@ class Outcome(NamedTuple):
     begun: tuple[np.ndarray, float] | None
 
 
-def _told(found: list[Any], stopped: int, n: int) -> Happened:
+def _told(found: Found, stopped: int, n: int) -> Happened:
     if not found:
         return NOTHING
     which, t, q, v = (np.array(x) for x in zip(*found, strict=True))

@@ -10,7 +10,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 import jax
 import numpy as np
 
-from noslip.engine.memory import Table
+from noslip.numerics import aligned
 from noslip.run.events import Watch
 from noslip.run.member import MemberRow, MemberState
 from noslip.run.step import TURN, Carry, Row
@@ -121,22 +121,4 @@ def last_of(rows: Row) -> tuple[float, np.ndarray, np.ndarray]:
 
 def joined(parts: list[Row]) -> Row:
     """The rows of several calls that are arrays already."""
-    return parts[0] if len(parts) == 1 else jax.tree.map(lambda *x: np.concatenate(x), *parts)
-
-
-class RowsInSlots:
-    """Rows as machine code leaves them, [group][row][slot][lane] of one member, until they are joined."""
-
-    rows: Table
-    n: int
-
-    def join(self, parts: list[np.ndarray]) -> Row:
-        together = np.concatenate(parts, axis=1) if len(parts) > 1 else parts[0]
-        row: Row = self.rows.split_bits(together.reshape(-1, self.rows.slots))
-        return row
-
-    def last(self, rows: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        numbers, places, n = rows[0, -1, :, 0].view(np.float64), self.rows.first_slots, self.n
-        turns = numbers[places.turns : places.turns + n]
-        q, v = numbers[places.q : places.q + n], numbers[places.v : places.v + n]
-        return float(numbers[places.t]), q + TURN * turns, v.copy()
+    return parts[0] if len(parts) == 1 else jax.tree.map(lambda *x: aligned.joined(x), *parts)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from noslip.engine.kept import OF_XLA, jitted
 from noslip.integrators.base import Integrator
-from noslip.numerics.pytrees import replaced
+from noslip.numerics.pytrees import PyTree, replaced
 from noslip.run.along import failed_rows
 from noslip.run.aside import row_aside
 from noslip.run.at_times import steps_and_parts, steps_between
@@ -44,13 +45,33 @@ def scan(
     After a failed step the state stands still and the rows say so in their status, as do those that are not
     finite.
     """
+    known = None if looks is None else (tuple(looks[0].tolist()), *looks[1:])
     inputs = jax.tree.map(jnp.asarray, inputs)
+    rows, happened = _scan(system, integrator, q, v, t, h, steps, every, known, events, inputs)
+    return rows, {name: Occurrences(*first) for name, first in happened.items()}
+
+
+@partial(jitted, static=("integrator", "steps", "every", "looks", "events"), nodes=OF_XLA)
+def _scan(
+    system: System,
+    integrator: Integrator,
+    q: Array,
+    v: Array,
+    t: Array,
+    h: Array,
+    steps: int,
+    every: int,
+    looks: tuple[tuple[float, ...], float, float] | None,
+    events: Events,
+    inputs: Drive,
+) -> tuple[Row, dict[str, tuple[Array, Array, Array]]]:
+    """One function to JAX: a run under jax.grad alone is not compiled operation by operation."""
     carry, first = start(system, integrator, events, q, v, t, h, of_step(inputs, 0))
-    happened: dict[str, Occurrences] = {}
+    happened: dict[str, tuple[Array, Array, Array]] = {}
     if looks is None:
         rows, happened = _every(system, integrator, events, carry, first, h, steps, every, inputs)
     else:
-        rows = _at(system, integrator, carry, h, looks, inputs)
+        rows = _at(system, integrator, carry, h, (np.array(looks[0]), *looks[1:]), inputs)
     seen = failed_rows(rows, jax.tree.map(lambda x: x[:1], rows), jnp.zeros(()), False, jnp)
     interval = replaced(rows.interval, status=jnp.maximum(rows.interval.status, lax.cummax(seen)))
     return replaced(rows, interval=interval), happened
@@ -66,20 +87,20 @@ def _every(
     steps: int,
     every: int,
     inputs: Drive,
-) -> tuple[Row, dict[str, Occurrences]]:
+) -> tuple[Row, dict[str, tuple[Array, Array, Array]]]:
 
-    def step(carry: Carry, drive: Any) -> tuple[Carry, Any]:
+    def step(carry: Carry, drive: PyTree) -> tuple[Carry, PyTree]:
         if not events:
             return step_or_stay(system, integrator, carry, h, drive)[0], None
         new = step_watching(system, integrator, events, carry, h, drive, traced=True)[0]
         return new, (new.watch.which, new.watch.t, new.watch.q, new.watch.v)
 
-    def to_next_save(carry: Carry, drives: Any, length: int) -> tuple[Carry, tuple[Row, Any]]:
+    def to_next_save(carry: Carry, drives: Drive, length: int) -> tuple[Carry, tuple[Row, PyTree]]:
         carry, slots = lax.scan(step, carry, drives, length=length)
         row, carry = save(system, integrator, carry)
         return carry, (row, slots)
 
-    def flat(slots: Any, axes: int) -> Any:
+    def flat(slots: PyTree, axes: int) -> PyTree:
         return jax.tree.map(lambda x: x.reshape(-1, *x.shape[axes:]), slots)
 
     rows, seen = [jax.tree.map(lambda x: x[None], first)], []
@@ -112,11 +133,11 @@ def _at(
     first, parts = steps_and_parts(*looks)
     drives = of_step(inputs, steps_between(*looks))
 
-    def step(carry: Carry, drive: Any) -> tuple[Carry, Carry]:
+    def step(carry: Carry, drive: Drive) -> tuple[Carry, Carry]:
         new = step_or_stay(system, integrator, carry, h, drive)[0]
         return new, new
 
-    def look(carry: Carry, part: Array, drive: Any) -> Row:
+    def look(carry: Carry, part: Array, drive: Drive) -> Row:
         return row_aside(system, integrator, carry, h, part, drive)
 
     length = int(first[-1])

@@ -9,6 +9,7 @@ Everything that runs a method, one trajectory or many, on whatever backend, runs
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import jax
@@ -149,6 +150,9 @@ def step(system: System, integrator: Integrator, carry: Carry, h: Array, drive: 
     return Carry(state, new.step, turns, new.interval, drive=used)
 
 
+Step = Callable[[System, Integrator, Carry, Array, Drive], Carry]
+
+
 def seen_of(system: System, integrator: Integrator, state: State) -> Observation:
     """What is saved of a state: quaternions of length 1."""
     seen = integrator.observe(state)
@@ -183,7 +187,7 @@ def save(system: System, integrator: Integrator, carry: Carry) -> tuple[Row, Car
 
 
 def step_or_stay(
-    system: System, integrator: Integrator, carry: Carry, h: Array, drive: Drive = None
+    system: System, integrator: Integrator, carry: Carry, h: Array, drive: Drive = None, step: Step = step
 ) -> tuple[Carry, Array, tuple[Array, Array]]:
     """One step, unless an earlier one has failed; whether none has; and the two truths of a usual step, that
     no earlier one had failed and that this one was solved."""

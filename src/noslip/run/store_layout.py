@@ -7,18 +7,19 @@ import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from numpy.typing import ArrayLike
 
 from noslip.numerics.pytrees import PyTree
-from noslip.run.checked import AT_ONCE, AT_THE_END, BY_ROWS, new_array, open_checked
+from noslip.run.checked import AT_ONCE, AT_THE_END, BY_ROWS, Attributes, new_array, open_checked
 from noslip.run.checkpoints import begin_folder, new_checkpoints, refuse_another_call, state_words
 from noslip.run.events import Events
 from noslip.run.member import MemberGroup
+from noslip.run.observables import Function
 from noslip.run.plan import Arrays, Plan
 from noslip.run.record import RunInfo
 from noslip.run.runner import MembersRunner
@@ -65,7 +66,7 @@ def _make(
     rows: Arrays,
     summary: Arrays,
     states: int,
-    call: dict[str, Any],
+    call: Attributes,
 ) -> None:
     store, members = open_checked(folder, "w"), group.count
     marks = plan.saved_steps
@@ -115,7 +116,7 @@ def _make(
     )
 
 
-def _description(plan: Plan, group: MemberGroup, backend: str) -> dict[str, Any]:
+def _description(plan: Plan, group: MemberGroup, backend: str) -> Attributes:
     """All that decides the bits of an ensemble, as JSON: names to what they are in this call."""
     states = {"q0s": group.q, "v0s": group.v} | {f"parameter {name}": x for name, x in group.varying.items()}
     watch = {"observables": [[name, list(kinds)] for name, _, kinds in plan.watch]}
@@ -128,11 +129,11 @@ def _description(plan: Plan, group: MemberGroup, backend: str) -> dict[str, Any]
 def description_of_run(
     info: RunInfo,
     states: dict[str, np.ndarray],
-    more: Mapping[str, Any],
+    more: Mapping[str, object],
     functions: Mapping[str, str],
-    inputs: Mapping[str, Any],
+    inputs: Mapping[str, ArrayLike],
     left_out: Collection[str] = (),
-) -> dict[str, Any]:
+) -> Attributes:
     """All that decides the bits of a run, as JSON; of arrays the digest."""
     said = json.loads(info.attributes()["noslip"])
     states = states | {f"inputs {name}": np.asarray(x) for name, x in inputs.items()}
@@ -153,7 +154,7 @@ def _equations(plan: Plan) -> str:
     return equations(plan.system, [f for _, f, _ in plan.watch if callable(f)]) + repr(named)
 
 
-def equations(system: System, watched: Sequence[Any] = ()) -> str:
+def equations(system: System, watched: Sequence[Function] = ()) -> str:
     """The functions of the system, and of what is watched, as JAX sees them."""
     x, t = jax.ShapeDtypeStruct((system.n,), float), jax.ShapeDtypeStruct((), float)
 
@@ -168,7 +169,7 @@ def equations(system: System, watched: Sequence[Any] = ()) -> str:
     return re.sub(r" at 0x[0-9a-f]+", "", str(jax.make_jaxpr(all_of_it)(system, x, x, t)))
 
 
-def of_events(system: System, events: Events) -> dict[str, Any]:
+def of_events(system: System, events: Events) -> dict[str, object]:
     """What decides where events happen and what they do; nothing where there are none."""
     if not events:
         return {}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+import numpy as np
 
 from noslip.errors import Damaged
 from noslip.run.checked import array_of, open_checked, require_zarr
@@ -21,7 +22,7 @@ class StoredRows:
     of a condition that ended it."""
 
     info: RunInfo
-    columns: dict[str, Any]
+    columns: dict[str, Column | np.ndarray]
     finished: bool
     reached: int
     ended: str
@@ -40,7 +41,7 @@ def read_rows(path: str | Path) -> StoredRows:
     there = Checkpoints(folder, group).read(0)  # before the columns, which may grow meanwhile
     if not there.written:
         raise ValueError(f"'{folder}' has no rows yet")
-    info, columns = RunInfo.from_attributes(attributes), dict[str, Any]()
+    info, columns = RunInfo.from_attributes(attributes), dict[str, Column | np.ndarray]()
     counts = {f"event_{name}": int(there.state[k]) for k, name in enumerate(info.events)}
     counts["time"] = there.written
     for name, dims in attributes["layout"]["columns"].items():

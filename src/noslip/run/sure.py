@@ -12,7 +12,6 @@ from jax import Array
 
 from noslip.engine.backends.often import evaluate_often
 from noslip.engine.program import CannotTranslate
-from noslip.run.pairing import Pairing
 from noslip.system import System
 from noslip.system.conditions import ADMISSIBLE
 from noslip.system.positions import placement
@@ -22,14 +21,14 @@ NOTHING = 1e-24  # of the terms of the other constraints is a vanishing one, rou
 SMALL = 6  # coordinates up to which all questions about a start are quick to answer
 
 
-def surely_admissible(pairing: Pairing, q: np.ndarray, v: np.ndarray) -> bool:
+def surely_admissible(system: System, numbers: Sequence[float] | None, q: np.ndarray, v: np.ndarray) -> bool:
     """Whether a few multiplications can tell that mass matrix, constraints, frame and velocity are good, and
     all values finite. It is the usual answer, and the factorisations that give the precise one take longer
-    than a short run."""
-    n, m, k = pairing.system.n, pairing.system.rows, pairing.system.k
-    if n > SMALL or (numbers := pairing.at_state(_numbers_of_start, q, v)) is None:
-        return _by_values(pairing.system, q, v)
-    sizes = [n * n, m * m, (n - m) ** 2 if pairing.system.frame else 0, m, m, k, k]
+    than a short run. Of a small system `numbers` are those of `numbers_of_start`, in a row."""
+    if numbers is None:
+        return _by_values(system, q, v)
+    n, m, k = system.n, system.rows, system.k
+    sizes = [n * n, m * m, (n - m) ** 2 if system.frame else 0, m, m, k, k]
     mass, gram, frame, phi, terms, g, allowed, rest = _cut(numbers, sizes)
     return (
         _surely_regular(mass, n)
@@ -73,7 +72,8 @@ def _cut(numbers: Sequence[float], sizes: Sequence[int]) -> list[Sequence[float]
     return [*(numbers[a:b] for a, b in itertools.pairwise(ends)), numbers[ends[-1] :]]
 
 
-def _numbers_of_start(system: System, q: Array, v: Array) -> tuple[Array, ...]:
+def numbers_of_start(system: System, q: Array, v: Array) -> tuple[Array, ...]:
+    """What a start is judged by: mass matrix, products of one-forms and of frame vectors, and the rest."""
     mass, mu, X, *rest = _start(None, system, q, v)
     return mass, mu @ mu.T, X.T @ X, *rest
 

@@ -34,13 +34,13 @@ from noslip.run.checkpoints import (
     state_of,
     state_words,
 )
-from noslip.run.drive import SECONDS_PER_CALL, merge_failed_row
+from noslip.run.drive import merge_failed_row
 from noslip.run.events import NEVER, Events
 from noslip.run.occurrences import Log
-from noslip.run.pacing import Interruption, Meter, Pace, Progress
+from noslip.run.pacing import SECONDS_PER_CALL, Interruption, Meter, Pace, Progress
 from noslip.run.record import RunInfo
 from noslip.run.runner import RowsRunner, joined
-from noslip.run.step import TURN, Row
+from noslip.run.step import TURN, Carry, Row
 from noslip.run.store_layout import CHUNK_BYTES, description_of_run, digest, equations, of_events
 from noslip.run.stored_rows import WHAT
 from noslip.system import System
@@ -80,7 +80,7 @@ def run_to_store(task: Task, path: str | Path, progress: bool | Progress | None)
     return None if writer.finished else writer.run(progress)
 
 
-def _call(task: Task, first: Row) -> dict[str, Any]:
+def _call(task: Task, first: Row) -> dict[str, object]:
     """All that decides the bits of the trajectory, as JSON."""
     of_run = task.columns(first, task.info)
     states = {name: of_run[name][1] for name in ("q0", "v0")}
@@ -130,7 +130,7 @@ class _Going:
     """What is needed to go on: the state of the method, the first two rows and the last one, by which the
     next rows are judged, and whether the one-forms are made orthogonal."""
 
-    carry: Any
+    carry: Carry
     first: Row
     second: Row
     last: Row

@@ -14,6 +14,7 @@ from typing import Any, Self
 
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from noslip.errors import shown, unknown_name
 from noslip.numerics.tracing import has_tracers
@@ -85,14 +86,14 @@ class Solid(_Part):
         self._set("rotation", (4,))
 
     @property
-    def pose(self) -> Any:
+    def pose(self) -> Array:
         """Position and unit quaternion, seven numbers."""
         return jnp.concatenate(
             [self.position, self.rotation / jnp.sqrt(jnp.dot(self.rotation, self.rotation))]
         )
 
     @property
-    def sizes(self) -> Any:
+    def sizes(self) -> Array:
         """Of the shape, filled up with zeros to three."""
         sizes = [jnp.asarray(x, float) for x in self.shape.sizes]
         return jnp.stack([*sizes, *[jnp.zeros(())] * (3 - len(sizes))])
@@ -180,7 +181,7 @@ class Scene:
             arrows=tuple(replace(x, position=ORIGIN, directions=np.zeros((0, 3))) for x in self.arrows),
         )
 
-    def data(self) -> dict[str, Any]:
+    def data(self) -> dict[str, object]:
         """Plain data, the same for the same scene."""
         return {
             "format": FORMAT,
@@ -215,7 +216,7 @@ class Scene:
             raise ValueError(f"a scene lacks a part, or has one that none has: {error}") from None
 
 
-def _body_data(body: Solid) -> dict[str, Any]:
+def _body_data(body: Solid) -> dict[str, object]:
     shape = body.shape
     data = {"name": body.name, "kind": shape.kind(), "sizes": _plain(body.sizes)[: len(shape.sizes)]}
     data |= {"points": shape.points.tolist()} if isinstance(shape, Pointed) else {}

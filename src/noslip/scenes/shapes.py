@@ -10,10 +10,12 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from noslip.errors import shown
+from noslip.numerics.tracing import Either
 
-Number = Any  # a float, or what JAX makes of one
+Number = Either  # a float, or what JAX makes of one
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +164,7 @@ class Floor(Shape):
     """The plane z = 0, as far as one can see: whoever draws it makes it as large as the motion needs."""
 
 
-def turned_sheet(profile: Any, count: int = 24) -> np.ndarray:
+def turned_sheet(profile: ArrayLike, count: int = 24) -> np.ndarray:
     """Points for a `Surface`: a curve of (radius, z), turned about the z axis."""
     radius, z = np.asarray(profile, float).T
     angle = np.linspace(0.0, 2 * np.pi, count + 1)

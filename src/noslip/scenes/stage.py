@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from numpy.typing import ArrayLike
 
 from noslip.engine.backends.numpy_rows import evaluate_anyhow
+from noslip.numerics.tracing import Either, Real
 from noslip.scenes.parts import ORANGE, Camera, Mark, Scene
 from noslip.system import System
+from noslip.system.derived import Parameters
 from noslip.system.time import TIME, timed, visible
 
 Draw = Callable[..., Scene]  # of q and p, or of q, t and p
@@ -23,10 +26,10 @@ Draw = Callable[..., Scene]  # of q and p, or of q, t and p
 class Numbers(NamedTuple):
     """The numbers of a scene at one state, in the order of its parts; of `Stage.rows` with time first."""
 
-    poses: Any  # (bodies, 7): position, unit quaternion with the scalar first
-    sizes: Any  # (bodies, 3): of the shape, then zeros
-    marks: Any  # (marks, 3)
-    arrows: Any  # (arrows, 6): position, force
+    poses: Either  # (bodies, 7): position, unit quaternion with the scalar first
+    sizes: Either  # (bodies, 3): of the shape, then zeros
+    marks: Either  # (marks, 3)
+    arrows: Either  # (arrows, 6): position, force
 
 
 @dataclass(frozen=True)
@@ -34,9 +37,9 @@ class Stage:
     """What a system looks like: its scene at every state, with its own parameters where none are given."""
 
     draw: Draw
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Parameters = field(default_factory=dict)
 
-    def scene(self, q: Any, t: Any = 0.0, parameters: Mapping[str, Any] | None = None) -> Scene:
+    def scene(self, q: ArrayLike, t: Real = 0.0, parameters: Parameters | None = None) -> Scene:
         """What is to be seen at one state."""
         p = {**self.parameters, **(parameters or {}), TIME: t}
         drawn = timed(self.draw, 2)(jnp.asarray(q, float), p)
@@ -46,7 +49,7 @@ class Stage:
         return drawn
 
     def numbers(
-        self, q: Any, multipliers: Any, t: Any = 0.0, parameters: Mapping[str, Any] | None = None
+        self, q: ArrayLike, multipliers: ArrayLike, t: Real = 0.0, parameters: Parameters | None = None
     ) -> Numbers:
         """All that moves; `multipliers` are those of the velocity constraints, then of the holonomic ones."""
         scene, lam = self.scene(q, t, parameters), jnp.asarray(multipliers, float)
@@ -63,7 +66,7 @@ class Stage:
             _stacked([jnp.concatenate([x.position, lam @ x.directions]) for x in scene.arrows], 6),
         )
 
-    def poses(self, q: Any, t: Any = 0.0, parameters: Mapping[str, Any] | None = None) -> Array:
+    def poses(self, q: ArrayLike, t: Real = 0.0, parameters: Parameters | None = None) -> Array:
         """Position and unit quaternion of every body, shape (bodies, 7)."""
         return _stacked([body.pose for body in self.scene(q, t, parameters).bodies], 7)
 
@@ -71,7 +74,7 @@ class Stage:
         """The parts alone, at no particular place, for a system of so many coordinates."""
         found: list[Scene] = []
 
-        def trace(q: Array, t: Array, p: Any) -> Array:
+        def trace(q: Array, t: Array, p: Parameters) -> Array:
             found.append(self.scene(q, t, p).without_numbers())
             return q
 
@@ -80,14 +83,14 @@ class Stage:
         jax.eval_shape(trace, jax.ShapeDtypeStruct((coordinates,), float), number, p)
         return found[0]
 
-    def rows(self, q: Any, multipliers: Any, t: Any) -> Numbers:
+    def rows(self, q: ArrayLike, multipliers: ArrayLike, t: ArrayLike) -> Numbers:
         """`numbers` at many states, arrays of NumPy with time first."""
         states = (np.asarray(x, float) for x in (q, multipliers, t))
         parameters = {name: np.asarray(x, float) for name, x in self.parameters.items()}
         found: Numbers = evaluate_anyhow(_numbers, self.draw, parameters, *states)
         return found
 
-    def json(self, q: Any, t: float = 0.0, parameters: Mapping[str, Any] | None = None) -> str:
+    def json(self, q: ArrayLike, t: float = 0.0, parameters: Parameters | None = None) -> str:
         """The scene at one state as text: shapes, colours, names, and the numbers there."""
         return json.dumps(self.scene(q, t, parameters).data(), allow_nan=False)
 
@@ -111,7 +114,7 @@ def in_coordinates(coordinates: tuple[str, ...], *shown: str) -> Draw:
     places = np.array([coordinates.index(name) for name in shown])
     names = (*shown, "", "")[:3]
 
-    def draw(q: Array, p: Mapping[str, Any]) -> Scene:
+    def draw(q: Array, p: Parameters) -> Scene:
         position = jnp.concatenate([q[places], jnp.zeros(3 - len(places))])
         return Scene(
             marks=(Mark(position, name="state", colour=ORANGE),),
@@ -122,7 +125,7 @@ def in_coordinates(coordinates: tuple[str, ...], *shown: str) -> Draw:
     return draw
 
 
-def _numbers(draw: Draw, parameters: Mapping[str, Any], q: Array, multipliers: Array, t: Array) -> Numbers:
+def _numbers(draw: Draw, parameters: Parameters, q: Array, multipliers: Array, t: Array) -> Numbers:
     return Stage(draw, parameters).numbers(q, multipliers, t)
 
 

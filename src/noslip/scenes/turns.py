@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax.numpy as jnp
 from jax import Array
+from numpy.typing import ArrayLike
 
+from noslip.numerics.tracing import Real
 from noslip.rotations import from_axis, from_euler
 
 TINY = 1e-12
 
 
-def heading(angle: Any) -> Array:
+def heading(angle: Real) -> Array:
     """Turned about the vertical, from the x axis towards the y axis."""
     return from_axis((0.0, 0.0, 1.0), angle)
 
 
-def wheel(angle: Any, spin: Any) -> Array:
+def wheel(angle: Real, spin: Real) -> Array:
     """Of a cylinder as a wheel that stands upright and heads that way; a growing spin rolls it forwards."""
     return from_euler("zxz", jnp.stack([jnp.asarray(angle, float), jnp.asarray(-0.5 * jnp.pi), spin]))
 
 
-def along(start: Any, end: Any) -> tuple[Array, Array]:
+def along(start: ArrayLike, end: ArrayLike) -> tuple[Array, Array]:
     """The shortest rotation that brings the z axis into the direction from start to end, and their
     distance: for rods, springs and cones between two points."""
     d = jnp.asarray(end, float) - jnp.asarray(start, float)

@@ -9,6 +9,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.integrate import simpson
 
 from noslip.analysis import midpoint_energy
@@ -143,7 +144,7 @@ def _rounded(x: Floats) -> Floats:
     return np.vectorize(lambda value: float(f"{value:.{DIGITS - 1}e}"))(x)
 
 
-def largest(x: Any) -> float:
+def largest(x: ArrayLike) -> float:
     return float(np.max(np.abs(x)))
 
 

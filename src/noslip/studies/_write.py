@@ -79,7 +79,7 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     return text.getvalue()
 
 
-def _whole(path: Path, write_to: Callable[[Path], Any]) -> Path:
+def _whole(path: Path, write_to: Callable[[Path], object]) -> Path:
     with replacing(path) as part:
         write_to(part)
     return path

@@ -18,7 +18,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -305,7 +304,7 @@ def _defect(group: Group, system: System, r: Array, k: Array) -> Array:
 def _refusals() -> dict[str, float]:
     (defect,) = _defects(np.ones(1), (0.5, 0.4))
     exact = (1 - 0.9**2) / (1 + 0.9**2) ** 2  # with u = x + y = 0.9
-    attempts: tuple[Callable[[], Any], ...] = (
+    attempts: tuple[Callable[[], object], ...] = (
         lambda: hamiltonize(TILTED),
         lambda: _made(_particle(x + y)),
         lambda: hamiltonize(chaplygin_sleigh.system()),
@@ -314,7 +313,7 @@ def _refusals() -> dict[str, float]:
     return {"not every": float(defect), "formula": abs(float(defect - exact)), "refused": float(sum(refused))}
 
 
-def _is_refused(attempt: Callable[[], Any]) -> bool:
+def _is_refused(attempt: Callable[[], object]) -> bool:
     try:
         attempt()
     except NotHamiltonizable:

@@ -12,9 +12,8 @@ which the force carries a derivative by q0, has one less.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.integrate import simpson
 
 from noslip.analysis import constraint_error, measured_order
@@ -113,7 +112,7 @@ def _of_section_3() -> dict[str, float | tuple[float, str]]:
     hs = np.array([0.1, 0.05, 0.025])
     errors: dict[str, list[float]] = {"S": [], "(23)": [], "force": [], "phi~": [], "step": []}
 
-    def reaction(q: Any, v: Any) -> np.ndarray:
+    def reaction(q: ArrayLike, v: ArrayLike) -> np.ndarray:
         return np.asarray(system.mu(q, v).T @ system.multipliers(q, v))
 
     for h in hs:

@@ -16,8 +16,10 @@ import jax.numpy as jnp
 import numpy as np
 import sympy as sp
 from jax import Array
+from numpy.typing import ArrayLike
 
 from noslip import rotations
+from noslip.engine.backends.numpy_rows import evaluate
 from noslip.engine.backends.sympy_formulas import sympy_formulas
 from noslip.engine.program import CannotTranslate
 from noslip.engine.translate import translate
@@ -53,7 +55,7 @@ class Turning:
         named |= {x: rf"\omega_{{{x.name[2:]}}}" for x in self.body_rates}
         return named | {x: rf"\Omega_{{{x.name[2:]}}}" for x in self.space_rates}
 
-    def values(self, u: Any, du: Any) -> dict[sp.Symbol, float]:
+    def values(self, u: np.ndarray, du: np.ndarray) -> dict[sp.Symbol, float]:
         """Of a quaternion and its velocity."""
         numbers = (rotations.matrix(u).ravel(), rotations.body_rates(u, du), rotations.space_rates(u, du))
         symbols = (*self.matrix, *self.body_rates, *self.space_rates)
@@ -190,7 +192,7 @@ class _Writer:
         for name, array in self.parameters.items():
             numbers = np.ravel(system.parameters[name]).tolist()
             values |= dict(zip(array.flat, numbers, strict=True))
-        wanted = np.ravel(function(jnp.asarray(q), jnp.asarray(v), system.parameters))
+        wanted = np.ravel(evaluate(_value, function, dict(system.parameters), q[None], v[None]))
         written = np.array([complex(x.subs(values)) for x in found])
         if not np.all(np.abs(written - wanted) <= ACCURATE * (1 + np.abs(wanted))):
             raise CannotTranslate("a quaternion that is more than its rotation")
@@ -201,6 +203,10 @@ class _Writer:
         # what has many more operations than can be read is not even tried
         program = translate(lambda _, x: function(*x), (), shapes, expand=False, limit=4 * LONGEST)
         return sympy_formulas(program, [symbol for x in jax.tree.leaves(symbols) for symbol in x.flat])
+
+
+def _value(function: Callable[..., Any], p: Mapping[str, Array], q: Array, v: Array) -> Any:
+    return function(q, v, p)
 
 
 def _symbols(name: str, shape: tuple[int, ...]) -> np.ndarray:
@@ -216,5 +222,5 @@ def _name(name: str) -> str:
     return rf"\mathrm{{{name}}}" if plain == name and len(name) > 1 else plain
 
 
-def _array(values: Any) -> np.ndarray:
+def _array(values: ArrayLike) -> np.ndarray:
     return np.array(values, dtype=object)

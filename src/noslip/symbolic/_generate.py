@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -34,7 +34,7 @@ class _Printer(JaxPrinter):
         "loggamma": "jax.scipy.special.gammaln",
     }
 
-    def _print_Pow(self, expr: Any, rational: bool = False) -> str:
+    def _print_Pow(self, expr: sp.Pow, rational: bool = False) -> str:
         base, exponent = expr.base, expr.exp
         if exponent.is_Integer and exponent != -1:
             return f"({self._print(base)})**({exponent})"
@@ -42,13 +42,13 @@ class _Printer(JaxPrinter):
             return f"{self._module_format('jax.numpy.sqrt')}({self._print(base)})**({exponent.p})"
         return self._hprint_Pow(expr, rational=rational, sqrt="jax.numpy.sqrt")
 
-    def _print_Integer(self, expr: Any) -> str:
+    def _print_Integer(self, expr: sp.Integer) -> str:
         return str(int(expr)) if abs(expr) < LARGEST_INTEGER else repr(float(expr))
 
-    def _print_And(self, expr: Any) -> str:
+    def _print_And(self, expr: sp.And) -> str:
         return "(" + " & ".join(f"({self._print(x)})" for x in expr.args) + ")"
 
-    def _print_Or(self, expr: Any) -> str:
+    def _print_Or(self, expr: sp.Or) -> str:
         return "(" + " | ".join(f"({self._print(x)})" for x in expr.args) + ")"
 
 
@@ -79,10 +79,10 @@ class Generated:
         return jnp.array(values, dtype=float)
 
     @cached_property
-    def _sources(self) -> dict[sp.Symbol, tuple[str, Any]]:
+    def _sources(self) -> dict[sp.Symbol, tuple[str, int | str | None]]:
         """Where each symbol that occurs is found: which argument, and which entry of it."""
         s = self.symbols
-        places: dict[sp.Symbol, tuple[str, Any]] = {q: ("q", i) for i, q in enumerate(s.q)}
+        places: dict[sp.Symbol, tuple[str, int | str | None]] = {q: ("q", i) for i, q in enumerate(s.q)}
         places |= {v: ("v", i) for i, v in enumerate(s.v)}
         places |= {c: ("c", name) for c, name in zip(s.c, s.constant_names, strict=True)}
         places[TIME] = ("t", None)
@@ -90,7 +90,7 @@ class Generated:
         return {symbol: place for symbol, place in places.items() if symbol in used}
 
     @cached_property
-    def _needed(self) -> tuple[tuple[str, Any], ...]:
+    def _needed(self) -> tuple[tuple[str, int | str | None], ...]:
         return tuple(self._sources.values())
 
     @cached_property
@@ -107,7 +107,7 @@ class Generated:
 
 
 def generate(
-    label: str, expressions: Any, shape: tuple[int, ...], arguments: str, symbols: Symbols
+    label: str, expressions: Collection[sp.Expr], shape: tuple[int, ...], arguments: str, symbols: Symbols
 ) -> Generated:
     """A function of the expressions, tried once, so that what JAX lacks is named at once."""
     made = Generated(label, tuple(expressions), shape, arguments, symbols)

@@ -180,7 +180,7 @@ def _refuse_reduced(made: SymbolicSystem, body: Any, frame: ReferenceFrame, plai
     vectors = [centre.vel(frame)] + ([] if isinstance(body, Particle) else [body.frame.ang_vel_in(frame)])
     for k, vector in enumerate(vectors):
         J = _slopes(made, plain, sp.Matrix(vector.to_matrix(frame)))
-        columns, change = np.asarray(J(at)), np.asarray(jax.jacfwd(J)(jnp.asarray(at)))
+        columns, change = map(np.asarray, jax.jit(lambda at, J=J: (J(at), jax.jacfwd(J)(at)))(at))
         columns, change = columns @ along, np.einsum("ijk,ja,kb->iab", change, along, along)
         turned = np.cross(columns.T[:, None], columns.T[None], axis=-1).transpose(2, 1, 0) if k else 0.0
         defect = change - change.transpose(0, 2, 1) - turned

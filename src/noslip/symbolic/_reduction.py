@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import sympy as sp
 
@@ -12,6 +12,7 @@ from noslip.symbolic._chaplygin import Reduced
 from noslip.symbolic._generate import generate
 from noslip.symbolic._hamiltonization import Hamiltonized, hamiltonize, omega
 from noslip.symbolic._reduced_latex import ReducedWriter
+from noslip.symbolic._symbols import Written
 
 if TYPE_CHECKING:
     from noslip.symbolic._system import SymbolicSystem
@@ -24,7 +25,7 @@ class SymbolicReduction:
     system: SymbolicSystem
     plain: Reduced
 
-    def _written(self, expression: Any) -> Any:
+    def _written(self, expression: Written) -> Written:
         return self.plain.model.symbols.write(expression)
 
     @property
@@ -145,7 +146,7 @@ class SymbolicHamiltonization:
     reduction: SymbolicReduction
     plain: Hamiltonized
 
-    def _written(self, expression: Any) -> Any:
+    def _written(self, expression: Written) -> Written:
         return self.plain.reduced.model.symbols.write(expression)
 
     @property

@@ -7,15 +7,16 @@ constant, multiplier, coordinate, velocity, acceleration.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from noslip.errors import unknown_name
 
+Written = TypeVar("Written", sp.Expr, sp.MatrixBase)
 TIME = sp.Symbol("t", real=True)
 
 
@@ -97,12 +98,12 @@ class Symbols:
         pairs += [(self.energy, "E")]
         return {plain: sp.Symbol(_free(name, taken)) for plain, name in pairs}
 
-    def write(self, expression: Any) -> Any:
+    def write(self, expression: Written) -> Written:
         """An expression or matrix of plain symbols in the user's own symbols."""
         own = {plain: own for own, plain in self._rule().items()}
         return expression.xreplace(own | self._results())
 
-    def read(self, label: str, expression: Any, *, velocities: bool = True, time: bool = False) -> sp.Expr:
+    def read(self, label: str, expression: object, *, velocities: bool = True, time: bool = False) -> sp.Expr:
         """A user's expression in plain symbols; whatever does not belong there is an error that names it."""
         own = _expression(label, expression).doit()
         self._refuse_strangers(label, own)
@@ -152,7 +153,7 @@ def _free(name: str, taken: Collection[str]) -> str:
     return name if name not in taken else _free(f"{name}_", taken)
 
 
-def _expression(label: str, given: Any) -> sp.Expr:
+def _expression(label: str, given: object) -> sp.Expr:
     """A SymPy expression; an equation counts as left side minus right side."""
     try:
         expression = sp.sympify(given, strict=True)
@@ -170,7 +171,7 @@ def _expression(label: str, given: Any) -> sp.Expr:
     return expression
 
 
-def sequence(label: str, given: Any, length: int | None = None) -> list[Any]:
+def sequence(label: str, given: object, length: int | None = None) -> list[Any]:
     """A list, tuple or vector as a list, of the wanted length."""
     if isinstance(given, list | tuple) or (isinstance(given, sp.MatrixBase) and 1 in given.shape):
         items = list(given)
@@ -181,7 +182,7 @@ def sequence(label: str, given: Any, length: int | None = None) -> list[Any]:
     return items
 
 
-def make_symbols(coordinates: Any, constants: Any) -> tuple[Symbols, dict[str, Any]]:
+def make_symbols(coordinates: object, constants: Mapping[sp.Symbol, Any]) -> tuple[Symbols, dict[str, Any]]:
     """The symbols of a system, and its parameters by name."""
     functions = sequence("coordinates", coordinates)
     for x in functions:
@@ -211,7 +212,7 @@ def make_symbols(coordinates: Any, constants: Any) -> tuple[Symbols, dict[str, A
     return symbols, {key.name: _number(key.name, value) for key, value in constants.items()}
 
 
-def _listed(items: Iterable[Any]) -> str:
+def _listed(items: Iterable[object]) -> str:
     return ", ".join(sorted(f"'{item}'" for item in items))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,12 +15,12 @@ from noslip.errors import unknown_name
 from noslip.rotations import names as quaternion
 from noslip.symbolic._chaplygin import reduce
 from noslip.symbolic._exact import Undecided
-from noslip.symbolic._generate import generate
+from noslip.symbolic._generate import Generated, generate
 from noslip.symbolic._integrability import Integrability
 from noslip.symbolic._latex import Writer
 from noslip.symbolic._model import SymbolicModel
 from noslip.symbolic._reduction import SymbolicReduction
-from noslip.symbolic._symbols import TIME, Symbols, make_symbols, sequence
+from noslip.symbolic._symbols import TIME, Symbols, Written, make_symbols, sequence
 from noslip.system import System
 from noslip.system.time import Timed
 
@@ -138,7 +138,7 @@ class SymbolicSystem(System):
         """dv/dt in closed form, JS (22); with rotations, at quaternions of length 1."""
         return self._written(self.model.whole.acceleration)
 
-    def _written(self, expression: Any) -> Any:
+    def _written(self, expression: Written) -> Written:
         return self.model.symbols.write(expression)
 
     # ---- LaTeX ------------------------------------------------------------------------------------
@@ -202,7 +202,7 @@ def _disguise(model: SymbolicModel) -> str:
     return "" if found.kind == "nonholonomic" else str(found)
 
 
-def _constraint(symbols: Symbols, given: Any) -> sp.Expr:
+def _constraint(symbols: Symbols, given: object) -> sp.Expr:
     if isinstance(given, bool) or given in (sp.true, sp.false):
         raise ValueError(
             f"a constraint must relate velocities, but {given} was provided: it holds always or never"
@@ -217,7 +217,7 @@ def _constraint(symbols: Symbols, given: Any) -> sp.Expr:
     return phi
 
 
-def _placed(symbols: Symbols, given: Any) -> sp.Expr:
+def _placed(symbols: Symbols, given: object) -> sp.Expr:
     if isinstance(given, bool) or given in (sp.true, sp.false):
         raise ValueError(
             f"a holonomic constraint must relate coordinates, but {given} was provided: it holds always or "
@@ -231,7 +231,7 @@ def _placed(symbols: Symbols, given: Any) -> sp.Expr:
     return g
 
 
-def _turned(symbols: Symbols, rotations: Any) -> tuple[tuple[int, ...], ...]:
+def _turned(symbols: Symbols, rotations: object) -> tuple[tuple[int, ...], ...]:
     """The places of the quaternions; refuses names that are not there."""
     found = []
     for name in sequence("rotations", rotations):
@@ -242,7 +242,12 @@ def _turned(symbols: Symbols, rotations: Any) -> tuple[tuple[int, ...], ...]:
 
 
 def _read(
-    symbols: Symbols, lagrangian: Any, constraints: Any, force: Any, holonomic: Any, rotations: Any
+    symbols: Symbols,
+    lagrangian: object,
+    constraints: object,
+    force: object,
+    holonomic: object,
+    rotations: object,
 ) -> SymbolicModel:
     """The checked model of the user's expressions."""
     forces = None if force is None else sequence("force", force, len(symbols.q))
@@ -258,20 +263,22 @@ def _read(
     return model
 
 
-def _function(label: str, expressions: Any, shape: tuple[int, ...], arguments: str, symbols: Symbols) -> Any:
+def _function(
+    label: str, expressions: Collection[sp.Expr], shape: tuple[int, ...], arguments: str, symbols: Symbols
+) -> Generated | Timed:
     """Of the arguments, and of t where it occurs."""
     if not any(TIME in x.free_symbols for x in expressions):
         return generate(label, expressions, shape, arguments, symbols)
     return Timed(generate(label, expressions, shape, arguments + "t", symbols))
 
 
-def _force_function(model: SymbolicModel) -> dict[str, Any]:
+def _force_function(model: SymbolicModel) -> dict[str, Generated]:
     if model.force is None:
         return {}
     return {"force": generate("force", model.force, (len(model.force),), "qvt", model.symbols)}
 
 
-def _constraint_functions(model: SymbolicModel) -> dict[str, Any]:
+def _constraint_functions(model: SymbolicModel) -> dict[str, Generated | Timed]:
     s, m, n = model.symbols, len(model.phi), len(model.symbols.q)
     if not m:
         return {}
@@ -283,7 +290,7 @@ def _constraint_functions(model: SymbolicModel) -> dict[str, Any]:
     return functions
 
 
-def _integrals(symbols: Symbols, given: Mapping[str, sp.Expr] | None) -> dict[str, Any]:
+def _integrals(symbols: Symbols, given: Mapping[str, sp.Expr] | None) -> dict[str, Generated | Timed]:
     if not isinstance(given or {}, Mapping):
         raise TypeError(
             f"`first_integrals` must be a dict of names and expressions, but {given!r} was provided"
@@ -295,7 +302,7 @@ def _integrals(symbols: Symbols, given: Mapping[str, sp.Expr] | None) -> dict[st
     return integrals
 
 
-def _frame(model: SymbolicModel, given: Any) -> Any:
+def _frame(model: SymbolicModel, given: object) -> Generated | Timed:
     s, m, n = model.symbols, len(model.phi), len(model.symbols.q)
     if not isinstance(given, sp.MatrixBase):
         raise TypeError(
@@ -307,10 +314,10 @@ def _frame(model: SymbolicModel, given: Any) -> Any:
     return _function("frame", read, (n, n - m), "q", s)
 
 
-def _function_of_q(symbols: Symbols, label: str, given: Any) -> Any:
+def _function_of_q(symbols: Symbols, label: str, given: object) -> Generated:
     return generate(label, [symbols.read(label, given, velocities=False)], (), "q", symbols)
 
 
-def _names(label: str, given: Any) -> tuple[str, ...]:
+def _names(label: str, given: object) -> tuple[str, ...]:
     """Names of coordinates given as functions of time or as names."""
     return tuple(str(x.func) if isinstance(x, AppliedUndef) else x for x in sequence(label, given))

@@ -11,14 +11,14 @@ import dis
 import functools
 import sys
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import jax
 import numpy as np
 
-Read = Callable[[], Any]
+Read = Callable[[], object]
 MISSING = "what is not there"
 PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), range)
 THEMSELVES = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type)
@@ -28,7 +28,7 @@ LIBRARIES = frozenset(sys.stdlib_module_names) | {"jax", "jaxlib", "numpy", "sci
 class Calls:
     """Something of noslip that calls functions of the user, and says which."""
 
-    def called(self) -> Mapping[str, Any]:
+    def called(self) -> Mapping[str, object]:
         """These functions, each with what it is to the user."""
         raise NotImplementedError(f"{type(self).__name__} must define called")
 
@@ -36,7 +36,7 @@ class Calls:
 class Captured:
     """The values, each by the name under which a function finds it; equal if all of them are."""
 
-    def __init__(self, functions: Mapping[str, Any]):
+    def __init__(self, functions: Mapping[str, object]):
         found: dict[str, _Value] = {}
         for name, function in functions.items():
             plain = _plain_function(function)
@@ -70,11 +70,11 @@ class _Value:
     name: str
     read: Read
     object: Any
-    seen: Any
+    seen: Hashable
     immutable: bool
 
 
-def _values(name: str, function: Any, known: set[int], home: str) -> Iterator[_Value]:
+def _values(name: str, function: object, known: set[int], home: str) -> Iterator[_Value]:
     """The values that a function reads, and those that the functions among them read. `home` is the package
     of the system's own function: others that are installed are taken as they are."""
     if id(function) in known:
@@ -101,7 +101,7 @@ def _values(name: str, function: Any, known: set[int], home: str) -> Iterator[_V
         yield from _values(name, type(function).__call__, known, home)
 
 
-def _caller(function: Any) -> Calls | None:
+def _caller(function: object) -> Calls | None:
     """What calls for a function that is wrapped."""
     while not isinstance(function, Calls):
         if (function := getattr(function, "__wrapped__", None)) is None:
@@ -151,7 +151,7 @@ def _reads(code: types.CodeType) -> tuple[tuple[str, ...], ...]:
     return tuple(found)
 
 
-def _has_own_attributes(thing: Any, home: str) -> bool:
+def _has_own_attributes(thing: object, home: str) -> bool:
     """Whether attributes of it are values of the user: it is a module, type or object of no library."""
     if isinstance(thing, (*PLAIN, np.ndarray, jax.Array, types.FunctionType)):
         return False
@@ -159,17 +159,17 @@ def _has_own_attributes(thing: Any, home: str) -> bool:
     return _root(place) not in LIBRARIES or _root(place) == home != "noslip"
 
 
-def _default(function: types.FunctionType, key: int | str) -> Any:
+def _default(function: types.FunctionType, key: int | str) -> object:
     if isinstance(key, str):
         return (function.__kwdefaults__ or {}).get(key, MISSING)
     return (function.__defaults__ or ())[key] if key < len(function.__defaults__ or ()) else MISSING
 
 
-def _attribute(read: Read, name: str) -> Any:
+def _attribute(read: Read, name: str) -> object:
     return getattr(read(), name, MISSING)
 
 
-def _content(cell: types.CellType) -> Any:
+def _content(cell: types.CellType) -> object:
     try:
         return cell.cell_contents
     except ValueError:  # not filled yet, or no more
@@ -181,14 +181,14 @@ def _value(name: str, read: Read) -> _Value:
     return _Value(name, read, thing, _print(thing, name), _is_immutable(thing))
 
 
-def _plain_function(thing: Any) -> types.FunctionType | None:
+def _plain_function(thing: object) -> types.FunctionType | None:
     while not isinstance(thing, types.FunctionType):
         if (thing := getattr(thing, "__wrapped__", None)) is None:
             return None
     return thing
 
 
-def _root(thing: Any) -> str:
+def _root(thing: object) -> str:
     """The package in which something is defined."""
     name = thing.__name__ if isinstance(thing, types.ModuleType) else getattr(thing, "__module__", None)
     return str(name or "").partition(".")[0]
@@ -202,18 +202,18 @@ def _of_a_library(function: types.FunctionType, home: str) -> bool:
     return root in LIBRARIES or "site-packages" in function.__code__.co_filename
 
 
-def _is_immutable(thing: Any) -> bool:
+def _is_immutable(thing: object) -> bool:
     if isinstance(thing, tuple):
         return all(map(_is_immutable, thing))
     return isinstance(thing, (*PLAIN, *THEMSELVES, jax.Array, np.generic)) or _is_an_operation(thing)
 
 
-def _is_an_operation(thing: Any) -> bool:
+def _is_an_operation(thing: object) -> bool:
     """A ufunc, a compiled function, an operator."""
     return callable(thing) and _root(type(thing)) in LIBRARIES and not isinstance(thing, functools.partial)
 
 
-def _print(thing: Any, name: str, path: tuple[int, ...] = ()) -> Any:
+def _print(thing: object, name: str, path: tuple[int, ...] = ()) -> Hashable:
     """A value as something that can be hashed and compared; functions, types and modules are themselves."""
     if isinstance(thing, jax.core.Tracer):
         raise ValueError(_refusal(name, "it is traced (grad, jit, vmap)"))
@@ -242,7 +242,7 @@ def _print(thing: Any, name: str, path: tuple[int, ...] = ()) -> Any:
     return thing if _is_an_operation(thing) else _print_object(thing, inner, name)
 
 
-def _print_object(thing: Any, inner: Callable[[Any], Any], name: str) -> Any:
+def _print_object(thing: object, inner: Callable[[object], Hashable], name: str) -> Hashable:
     slots = [s for kind in type(thing).__mro__ for s in getattr(kind, "__slots__", ())]
     if not hasattr(thing, "__dict__") and not slots:
         raise ValueError(_refusal(name, f"a {type(thing).__name__} cannot be compared"))
@@ -255,7 +255,7 @@ def _print_object(thing: Any, inner: Callable[[Any], Any], name: str) -> Any:
     return type(thing), tuple((k, inner(x)) for k, x in parts.items())
 
 
-def _class_values(kind: type) -> Iterator[tuple[str, Any]]:
+def _class_values(kind: type) -> Iterator[tuple[str, object]]:
     """What a class of the user holds for its objects, beside what can be called or computes."""
     for name, value in vars(kind).items() if _root(kind) not in LIBRARIES else ():
         if not name.startswith("__") and not callable(value) and not hasattr(value, "__get__"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -12,13 +13,16 @@ from noslip.engine.kept import kept
 from noslip.engine.translate import depends_on
 from noslip.engine.translate.jaxprs import float_types
 from noslip.errors import first_line, shown, unknown_name, users_line
+from noslip.numerics.pytrees import PyTree
+from noslip.system.derived import Parameters
 from noslip.system.time import visible
 from noslip.system.turning import blocks_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Mapping
 
     from noslip.system import System
+    from noslip.system.definition import Static
 
 
 def checked_structure(system: System) -> tuple[int, int]:
@@ -36,7 +40,7 @@ def checked_structure(system: System) -> tuple[int, int]:
 
 
 @kept
-def _passed(kind: type[System], said: tuple[Any, ...], given: tuple[Any, ...]) -> tuple[int, int]:
+def _passed(kind: type[System], said: Static, given: Static) -> tuple[int, int]:
     parameters = {name: 1.0 if form is None else np.ones(*form) for name, form in given}
     return check_structure(kind.tree_unflatten(said, (parameters,)))
 
@@ -94,7 +98,7 @@ def check_structure(system: System) -> tuple[int, int]:
     return m, k
 
 
-def _holonomic(system: System, q: jax.ShapeDtypeStruct, p: Any) -> int:
+def _holonomic(system: System, q: jax.ShapeDtypeStruct, p: Parameters) -> int:
     """The number of holonomic constraints."""
     if system.holonomic is None:
         return 0
@@ -122,29 +126,36 @@ def _check_names(kind: str, names: tuple[str, ...], coordinates: tuple[str, ...]
             raise ValueError(unknown_name(f"coordinate in `{kind}`", name, coordinates))
 
 
+@contextmanager
+def in_one_sentence(what: str, parameters: Mapping[str, Any] | None = None) -> Iterator[None]:
+    """Say what is wrong with a function of the user that is traced here; a KeyError is about `parameters`."""
+    try:
+        yield
+    except (jax.errors.JAXTypeError, jax.errors.JAXIndexError) as error:
+        raise ValueError(
+            f"{what} must be made of jax.numpy's functions, but here a traced value met NumPy, `math`, "
+            f"float(), or Python's `if`; use jax.numpy, and jnp.where for cases{users_line(error)}"
+        ) from None
+    except Exception as error:
+        if isinstance(error, KeyError) and parameters is not None:
+            given = ", ".join(visible(parameters)) or "none"
+            raise ValueError(f"{what} uses a parameter {error}, but those given are: {given}") from None
+        raise ValueError(
+            f"{what} failed with {type(error).__name__}: {first_line(error)}{users_line(error)}"
+        ) from error
+
+
 def _shape(
     label: str,
     function: Callable[..., Any],
-    arguments: tuple[Any, ...],
+    arguments: tuple[PyTree, ...],
     expected: str,
     fits: Callable[[tuple[int, ...]], bool],
 ) -> tuple[int, ...]:
     if not callable(function):
         raise TypeError(f"`{label}` must be a function, but {shown(function)} was provided")
-    try:
+    with in_one_sentence(f"`{label}`", arguments[-1]):
         traced = jax.make_jaxpr(lambda *args: jnp.asarray(function(*args)))(*arguments)
-    except KeyError as error:
-        given = ", ".join(visible(arguments[-1])) or "none"
-        raise ValueError(f"`{label}` uses a parameter {error}, but those given are: {given}") from None
-    except (jax.errors.JAXTypeError, jax.errors.JAXIndexError) as error:
-        raise ValueError(
-            f"`{label}` must be made of jax.numpy's functions, but here a traced value met NumPy, `math`, "
-            f"float(), or Python's `if`; use jax.numpy, and jnp.where for cases{users_line(error)}"
-        ) from None
-    except Exception as error:
-        raise ValueError(
-            f"`{label}` failed with {type(error).__name__}: {first_line(error)}{users_line(error)}"
-        ) from error
     _refuse_bad_indices(label, function, arguments)
     shape = traced.out_avals[0].shape
     if not fits(shape):
@@ -157,7 +168,7 @@ def _shape(
     return shape
 
 
-def _refuse_bad_indices(label: str, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+def _refuse_bad_indices(label: str, function: Callable[..., Any], arguments: tuple[PyTree, ...]) -> None:
     """JAX clamps an index that is out of range; NumPy tells. Traced, so that nothing is computed."""
     plain = [np.ones(a.shape) if isinstance(a, jax.ShapeDtypeStruct) else a for a in arguments]
     try:

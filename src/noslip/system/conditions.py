@@ -8,7 +8,7 @@ the region.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
@@ -18,12 +18,13 @@ from jax import Array
 from noslip.engine.backends.numpy_rows import evaluate_anyhow
 from noslip.engine.backends.often import evaluate_often
 from noslip.engine.program import CannotTranslate
-from noslip.numerics.linear import nearly_parallel, spd_solve
+from noslip.numerics.linear import independence, nearly_parallel, spd_solve
+from noslip.numerics.pytrees import PyTree
 from noslip.system.derived import lagrangian_by
 from noslip.system.positions import dependent_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from noslip.system import System
 
@@ -162,7 +163,7 @@ def _matrix(system: System, name: str, q: np.ndarray, v: np.ndarray) -> Array:
     return system.mu(q, v)
 
 
-def _measure(_: None, system: System, q: Array, v: Array, w: Array, t: Array) -> dict[str, dict[str, Any]]:
+def _measure(_: None, system: System, q: Array, v: Array, w: Array, t: Array) -> dict[str, dict[str, PyTree]]:
     """At one state: what must be finite, defects with their sizes, and how independent columns are."""
     system = system.at(t)
     values, rest = _everything(system, q, v, t), jnp.zeros_like(v)
@@ -231,11 +232,20 @@ def parallel_along(
     rows = np.unique(np.linspace(0, len(q) - 1, looks).round().astype(int))
     when = (t[rows],) if system.clocked else ()
     states = q[rows], v[rows], *when
-    try:
-        found = evaluate_often(_one_forms, None, system, *states)
-    except CannotTranslate:
-        found = evaluate_anyhow(_one_forms, None, system, *states)
-    return nearly_parallel(found)
+
+    def found(function: Callable[..., Array]) -> np.ndarray:
+        try:
+            values: np.ndarray = evaluate_often(function, None, system, *states)
+        except CannotTranslate:
+            values = evaluate_anyhow(function, None, system, *states)
+        return values
+
+    surely_not = (found(_apart) > 0).all()
+    return not surely_not and nearly_parallel(found(_one_forms))
+
+
+def _apart(_: None, system: System, q: Array, v: Array, t: Array | None = None) -> Array:
+    return independence(system.mu(q, v, t))
 
 
 def _one_forms(_: None, system: System, q: Array, v: Array, t: Array | None = None) -> Array:

@@ -15,7 +15,7 @@ With holonomic constraints g(q) = 0 the rows of dg/dq join those of mu; see `sys
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, fields
 from typing import Any, Self
 
@@ -23,12 +23,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from numpy.typing import ArrayLike
 
 from noslip.engine.backends.numpy_rows import evaluate_anyhow
 from noslip.errors import shown, unknown_name
 from noslip.numerics.linear import orthogonal_rows, spd_solve
+from noslip.numerics.tracing import Either
 from noslip.system.captured import Captured
-from noslip.system.derived import Parameters, constraints_by, derived, lagrangian_by, motion
+from noslip.system.derived import Parameters, Vector, constraints_by, derived, lagrangian_by, motion
 from noslip.system.holonomic import Placed
 from noslip.system.inputs import Signal, Steered
 from noslip.system.time import TIME, Timed, timed, visible
@@ -36,7 +38,7 @@ from noslip.system.values import as_input, as_parameter
 from noslip.system.words import Worded
 
 MAPPINGS = ("first_integrals", "inputs")
-Vector = Any  # whatever jnp.asarray turns into an array of floats
+Static = tuple[tuple[str, Any], ...]  # the fields by name, hashable
 
 
 @jax.tree_util.register_pytree_node_class
@@ -101,7 +103,7 @@ class System(Steered, Placed, Worded):
             assign(name, function)
         assign("captured", Captured(self._functions))  # as it is after the functions have been traced
 
-    def _tell_time(self, assign: Callable[[str, Any], None]) -> None:
+    def _tell_time(self, assign: Callable[[str, object], None]) -> None:
         """Which functions take t, by the number of their arguments; then time is among the parameters."""
         for name in ("lagrangian", "constraint"):
             assign(name, timed(getattr(self, name), 3))
@@ -112,22 +114,22 @@ class System(Steered, Placed, Worded):
             assign("parameters", {TIME: 0.0} | dict(self.parameters))
 
     # ---- a pytree whose leaves are the parameters -------------------------------------------------
-    def tree_flatten(self) -> tuple[tuple[dict[str, Any]], tuple[Any, ...]]:
+    def tree_flatten(self) -> tuple[tuple[dict[str, Either]], Static]:
         return (dict(self.parameters),), self._static
 
     @functools.cached_property
-    def _static(self) -> tuple[Any, ...]:
+    def _static(self) -> Static:
         """All but the parameters, hashable."""
         return self.definition()
 
-    def definition(self) -> tuple[Any, ...]:
+    def definition(self) -> Static:
         """What is said about it but for its parameters, hashable if the functions are."""
         static = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "parameters"}
         static |= {name: tuple(getattr(self, name).items()) for name in MAPPINGS}
         return tuple(static.items())
 
     @property
-    def _functions(self) -> dict[str, Any]:
+    def _functions(self) -> dict[str, Callable[..., Any]]:
         names = ("lagrangian", "one_forms", "drift", "constraint", "force", "frame", "multiplier",
                  "holonomic")  # fmt: skip
         given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
@@ -143,21 +145,21 @@ class System(Steered, Placed, Worded):
             )
 
     @functools.cached_property
-    def remembered(self) -> dict[Any, Any]:
+    def remembered(self) -> dict[Hashable, Any]:
         """What others have worked out about this very system with these parameters; gone with it."""
         return {}
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """For pickling: all but what can be worked out again."""
         again = ("remembered", "captured", "_static")
         return {name: value for name, value in vars(self).items() if name not in again}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         vars(self).update(state)
         object.__setattr__(self, "captured", Captured(self._functions))
 
     @classmethod
-    def tree_unflatten(cls, static: tuple[Any, ...], children: tuple[dict[str, Any]]) -> Self:
+    def tree_unflatten(cls, static: Static, children: tuple[dict[str, Either]]) -> Self:
         system = object.__new__(cls)
         for name, value in static:
             object.__setattr__(system, name, dict(value) if name in MAPPINGS else value)
@@ -188,7 +190,7 @@ class System(Steered, Placed, Worded):
             self.remembered[key] = self.tree_unflatten(static, (dict(self.parameters),))
         return self.remembered[key]
 
-    def _changed(self, **changes: Any) -> tuple[Any, ...]:
+    def _changed(self, **changes: object) -> Static:
         """All but the parameters, with some of it changed."""
         return tuple((name, changes.get(name, value)) for name, value in self._static)
 
@@ -365,7 +367,12 @@ class System(Steered, Placed, Worded):
         return v
 
     def consistent_velocity(
-        self, q: Vector, fixed: Mapping[str, Any], t: Vector = None, *, parameters: Parameters | None = None
+        self,
+        q: Vector,
+        fixed: Mapping[str, ArrayLike],
+        t: Vector = None,
+        *,
+        parameters: Parameters | None = None,
     ) -> np.ndarray:
         """The admissible velocity of least kinetic energy with the speeds in `fixed`: of a coordinate by its
         name, or of a function f(q, v, p) as {"name": (f, value)}. Says what cannot be."""

@@ -12,11 +12,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from numpy.typing import ArrayLike
 
-from noslip.engine.kept import jitted
+from noslip.engine.backends.often import evaluate_by_code
+from noslip.engine.kept import jitted, kept
 from noslip.numerics import blocks
 from noslip.numerics.linear import nearly_parallel, orthogonal_rows, spd_solve
-from noslip.numerics.tracing import is_traced
+from noslip.numerics.pytrees import PyTree
+from noslip.numerics.tracing import Either, Values, is_traced
+from noslip.system.captured import Captured
 from noslip.system.positions import dependent_rows
 
 if TYPE_CHECKING:
@@ -24,14 +28,16 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
-Parameters = Mapping[str, Any]
+Parameters = Mapping[str, Either]
+Vector = Either  # whatever jnp.asarray turns into an array of floats
 NEED_A_CLOCK = {"applied_force", "multipliers", "acceleration", "power"}  # a force has its own t
 NEED_INDEPENDENT_CONSTRAINTS = {"multipliers", "acceleration", "power", "project_velocity", "projectors"}
 
 
 def derived(method: Callable[P, R]) -> Callable[P, R]:
-    """Compile `method` once per structure of the system; check shapes; let `parameters=` override, and t: the
-    method sees the system at that time, or at its own where none is given."""
+    """Compile `method` once per structure of the system, by the engine, or by XLA where values are traced or
+    there is no scalar program; check shapes; let `parameters=` override, and t: the method sees the system at
+    that time, or at its own where none is given."""
     signature = inspect.signature(method)
     names = [name for name in signature.parameters if name not in ("self", "t", "parameters")]
     clock = method.__name__ in NEED_A_CLOCK
@@ -42,24 +48,49 @@ def derived(method: Callable[P, R]) -> Callable[P, R]:
         system = self if parameters is None else self.with_parameters(parameters)
         bound = signature.bind(self, *args, **named)
         bound.apply_defaults()
-        arrays = [jnp.asarray(bound.arguments[name], dtype=float) for name in names]
+        given, t = [bound.arguments[name] for name in names], bound.arguments.get("t")
+        traced = is_traced(system, given, t)
+        as_array: Callable[..., Either] = functools.partial(
+            jnp.asarray if traced else np.asarray, dtype=float
+        )
+        arrays = [as_array(x) for x in given]
         for name, array in zip(names, arrays, strict=True):
             if array.shape != (self.n,):
                 raise ValueError(f"`{name}` must have shape {(self.n,)}, but {array.shape} was provided")
-        if (t := bound.arguments.get("t")) is not None:
-            t = jnp.asarray(t, dtype=float)
+        if t is not None:
+            t = as_array(t)
             if t.shape != ():
                 raise ValueError(f"`t` must have shape (), but {t.shape} was provided")
             system = system.at(t)
         if clock:
-            arrays.append(jnp.asarray(system.time) if t is None else t)
-        if not is_traced(system, *arrays):
-            self.refuse_changed()
-            if method.__name__ in NEED_INDEPENDENT_CONSTRAINTS and _refuse_singular(system, *arrays[:2]):
-                system = system.with_orthogonal_forms()
-        return compiled(system, *arrays)
+            arrays.append(as_array(system.time) if t is None else t)
+        if traced:
+            return compiled(system, *arrays)
+        self.refuse_changed()
+        if method.__name__ in NEED_INDEPENDENT_CONSTRAINTS and _refuse_singular(system, *arrays[:2]):
+            system = system.with_orthogonal_forms()
+        rows = evaluate_by_code(_asked, method.__name__, system, *(x[None] for x in arrays))
+        if rows is None:
+            return compiled(system, *arrays)
+        return jax.tree.map(lambda x: jax.device_put(x[0]), rows)  # jnp.asarray asks XLA at each new shape
 
     return call  # type: ignore[return-value]
+
+
+def _asked(name: str, system: System, *arrays: Array) -> PyTree:
+    """The quantity of that name, as its method has it."""
+    return getattr(type(system), name).__wrapped__(system, *arrays)
+
+
+def value(system: System, name: str, *state: Array) -> Array:
+    """A function of the system at a state. JAX traces it once, however often it is differentiated."""
+    return jnp.asarray(_traced(getattr(system, name), system.captured)(*state, system.parameters))
+
+
+@kept
+def _traced(function: Callable[..., ArrayLike], captured: Captured) -> Callable[..., Array]:
+    """Another one for other values that the function reads, since they are in what was traced."""
+    return jax.jit(lambda *arguments: function(*arguments), inline=True)
 
 
 @dataclass(frozen=True)
@@ -75,15 +106,15 @@ class _Part:
         if self.name == "holonomic":
             *leaves, q = arguments
             system: System = jax.tree.unflatten(self.structure, leaves)
-            return jnp.asarray(system.holonomic(q, system.parameters), float)  # type: ignore[misc]
+            return jnp.asarray(value(system, "holonomic", q), float)
         *leaves, q, v = arguments
         system = jax.tree.unflatten(self.structure, leaves)
         if self.name == "lagrangian":
-            return jnp.asarray(system.lagrangian(q, v, system.parameters), float)
+            return jnp.asarray(value(system, "lagrangian", q, v), float)
         if system.constraint is not None:
-            return jnp.asarray(system.constraint(q, v, system.parameters), float)
-        value = jnp.asarray(system.one_forms(q, system.parameters), float) @ v  # type: ignore[misc]
-        return value if system.drift is None else value + jnp.asarray(system.drift(q, system.parameters))
+            return jnp.asarray(value(system, "constraint", q, v), float)
+        phi = jnp.asarray(value(system, "one_forms", q), float) @ v
+        return phi if system.drift is None else phi + value(system, "drift", q)
 
 
 def lagrangian_by(system: System, by: str, q: Array, v: Array) -> Array:
@@ -92,7 +123,7 @@ def lagrangian_by(system: System, by: str, q: Array, v: Array) -> Array:
         return _block(system, "lagrangian", (), by, q, v)
 
     def L(q: Array, v: Array) -> Array:
-        return system.lagrangian(q, v, system.parameters)
+        return value(system, "lagrangian", q, v)
 
     # forward over reverse: the identity matrix of directions is a constant that folds away
     for k, x in enumerate(by):
@@ -119,14 +150,12 @@ def constraints_by(system: System, by: str, q: Array, v: Array) -> Array:
     if blocks.is_for_scalar_programs() and system.m:
         return _block(system, "constraints", (system.m,), by, q, v)
     if system.constraint is not None:
-        phi = lambda u: jnp.asarray(system.constraint(q, u, system.parameters))  # noqa: E731
+        phi = functools.partial(value, system, "constraint", q)
         return jax.jacfwd(phi)(v) if by else phi(v)
-    mu = jnp.zeros((0, system.n))
-    if system.one_forms is not None:
-        mu = jnp.asarray(system.one_forms(q, system.parameters))
+    mu = jnp.zeros((0, system.n)) if system.one_forms is None else value(system, "one_forms", q)
     if by:
         return mu
-    return mu @ v if system.drift is None else mu @ v + jnp.asarray(system.drift(q, system.parameters))
+    return mu @ v if system.drift is None else mu @ v + value(system, "drift", q)
 
 
 def holonomic_by(system: System, by: str, q: Array) -> Array:
@@ -134,9 +163,7 @@ def holonomic_by(system: System, by: str, q: Array) -> Array:
     if blocks.is_for_scalar_programs():
         return _block(system, "holonomic", (system.k,), by, q)
 
-    def g(q: Array) -> Array:
-        return jnp.asarray(system.holonomic(q, system.parameters))  # type: ignore[misc]
-
+    g = functools.partial(value, system, "holonomic")
     return jax.jacfwd(g)(q) if by else g(q)
 
 
@@ -160,16 +187,22 @@ def _rate(system: System, name: str, q: Array, v: Array, t: Array) -> Array:
     return jax.jvp(lambda x, s: getattr(system, name)(x, v, s), (q, t), (v, jnp.ones_like(t)))[1]
 
 
-def _refuse_singular(system: System, q: Array, v: Array | None = None) -> bool:
+def _refuse_singular(system: System, q: np.ndarray, v: np.ndarray | None = None) -> bool:
     """Name the state and the singular values where M or mu has lost rank; whether mu is near that."""
-    v = jnp.zeros(system.n) if v is None else v
-    for name, matrix in (("mass matrix", system.mass_matrix(q)), ("constraint one-forms", system.mu(q, v))):
+    v = np.zeros(system.n) if v is None else v
+    rows = evaluate_by_code(_matrices, None, system, q[None], v[None])
+    M, mu = (x[0] for x in rows) if rows is not None else map(np.asarray, _matrices(None, system, q, v))
+    for name, matrix in (("mass matrix", M), ("constraint one-forms", mu)):
         if not np.all(np.isfinite(matrix)):
-            raise ValueError(f"the {name} must be finite, but at q = {np.asarray(q)} it is not")
+            raise ValueError(f"the {name} must be finite, but at q = {q} it is not")
         values = np.linalg.svd(matrix, compute_uv=False)
         if values.size and not values[-1] > 1e-13 * values[0]:
             raise ValueError(
-                f"the {name} must have full rank, but at q = {np.asarray(q)} the singular values are {values}"
-                + (dependent_rows(system, np.asarray(matrix)) if name != "mass matrix" else "")
+                f"the {name} must have full rank, but at q = {q} the singular values are {values}"
+                + (dependent_rows(system, matrix) if name != "mass matrix" else "")
             )
-    return nearly_parallel(np.asarray(system.mu(q, v)))
+    return nearly_parallel(mu)
+
+
+def _matrices(_: None, system: System, q: Values, v: Values) -> tuple[Array, Array]:
+    return system.mass_matrix(q), system.mu(q, v)

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from noslip.system.derived import Parameters, derived, holonomic_by
+from noslip.system.derived import Parameters, Vector, derived, holonomic_by
 from noslip.system.positions import nearest_position, rate_of
 from noslip.system.turning import Turned, stretch
-
-Vector = Any
 
 
 class Placed(Turned):
@@ -24,8 +22,8 @@ class Placed(Turned):
     m: int
     k: int
     kind: Any
-    holonomic: Any
-    parameters: Mapping[str, Any]
+    holonomic: Callable[[Array, Parameters], Array] | None
+    parameters: Parameters
 
     @functools.cached_property
     def rows(self) -> int:
@@ -73,7 +71,12 @@ class Placed(Turned):
         return holonomic_by(system, "q", q) if self.k else jnp.zeros((0, self.n))
 
     def project_position(
-        self, q: Vector, fixed: Iterable[str] = (), t: Vector = None, *, parameters: Parameters | None = None
+        self,
+        q: Vector,
+        fixed: Iterable[str] = (),
+        t: Vector = None,
+        *,
+        parameters: Parameters | None = None,
     ) -> np.ndarray:
         """A position near q with g = 0, by Newton's method in the kinetic metric; the coordinates in `fixed`
         keep their values. Says what cannot be."""

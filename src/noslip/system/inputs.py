@@ -14,10 +14,12 @@ from typing import Any, Self
 import jax
 import jax.numpy as jnp
 from jax import Array
+from numpy.typing import ArrayLike
 
 from noslip.engine.kept import kept
 from noslip.engine.translate import depends_on
-from noslip.numerics.pytrees import anatomy, pytree
+from noslip.numerics.pytrees import PyTree, anatomy, pytree
+from noslip.numerics.tracing import Either, Real
 from noslip.system.time import TIME, Timed
 
 STANDS_STILL = (
@@ -26,22 +28,23 @@ STANDS_STILL = (
 )
 CONTAIN_T = ("lagrangian", "one_forms", "drift", "constraint", "holonomic")
 Signal = Callable[[Array], Array]  # an input as a function of t
+InputLike = ArrayLike | Signal  # what a run may be given: a number, one per step or node, a function of t
 
 
 @pytree
 class Held:
     """Values that stay the same during a step."""
 
-    values: dict[str, Any]
+    values: dict[str, Real]
 
 
 @pytree
 class Ramp:
     """Values at the time t, and the rates at which they grow from there."""
 
-    values: dict[str, Array]
-    rates: dict[str, Array]
-    t: Array
+    values: dict[str, Real]
+    rates: dict[str, Real]
+    t: Real
 
 
 Drive = Held | Ramp | None
@@ -61,7 +64,7 @@ def contained(
     own = {name: jax.ShapeDtypeStruct((), float) for name in names}
     x, p = jax.ShapeDtypeStruct((system.n,), float), dict(system.parameters)
 
-    def constraints(u: dict[str, Array], q: Array, v: Array, p: dict[str, Array]) -> Any:
+    def constraints(u: dict[str, Array], q: Array, v: Array, p: dict[str, Array]) -> PyTree:
         p = p | u
         if system.constraint is not None:
             return system.constraint(q, v, p)
@@ -75,12 +78,12 @@ def contained(
 class Steered:
     """What a system can say and do about time and its inputs."""
 
-    parameters: Mapping[str, Any]
+    parameters: Mapping[str, Either]
     inputs: Mapping[str, float]
     signals: tuple[tuple[str, Signal], ...]
 
     @property
-    def time(self) -> Any:
+    def time(self) -> Either:
         """The time at which the system is; 0 unless `at` has set it."""
         return self.parameters.get(TIME, 0.0)
 
@@ -89,7 +92,7 @@ class Steered:
         """Whether `at` makes a difference: functions take t, or inputs vary with it."""
         return bool(self.signals) or TIME in self.parameters
 
-    def at(self, t: Any) -> Self:
+    def at(self, t: Either) -> Self:
         """The same system at time t; itself where nothing but its force contains t."""
         if not self.clocked:
             return self
@@ -123,6 +126,6 @@ class Steered:
         chosen = tuple(names)
         return contained(*anatomy(self)[1:], chosen) if chosen else (False, False)
 
-    def _with(self, parameters: dict[str, Any]) -> Self:
+    def _with(self, parameters: dict[str, Either]) -> Self:
         system: Any = self
         return system.tree_unflatten(system._static, (parameters,))

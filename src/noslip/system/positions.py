@@ -8,7 +8,7 @@ what keeps g itself at zero is the work of a method.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
@@ -153,7 +153,7 @@ def dependent_rows(system: System, mu: np.ndarray) -> str:
     return ""
 
 
-def rate_of(system: System, function: Callable[[Any, Array], Array], q: Array, v: Array) -> Array:
+def rate_of(system: System, function: Callable[[System, Array], Array], q: Array, v: Array) -> Array:
     """d/dt of function(system, q) along q' = v, at the time of the system."""
     if not system.moving:
         return jax.jvp(lambda x: function(system, x), (q,), (v,))[1]

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from numpy.typing import ArrayLike
 
 from noslip.engine.backends.numpy_rows import evaluate_anyhow
 
@@ -26,7 +27,7 @@ ROUND_OFF = 1e-12  # of the terms of a condition
 DEPENDENT = 1e-10  # of singular values
 
 
-def consistent_velocity(system: System, q: np.ndarray, fixed: Mapping[str, Any]) -> np.ndarray:
+def consistent_velocity(system: System, q: np.ndarray, fixed: Mapping[str, ArrayLike]) -> np.ndarray:
     """See `System.consistent_velocity`; the system is at its time."""
     chosen = {name: _condition(system, name, given) for name, given in fixed.items()}
     if (v := _least(system, q, list(chosen.values()))) is not None:
@@ -115,7 +116,7 @@ def _solved(M: np.ndarray, v: np.ndarray, conditions: Conditions) -> np.ndarray 
     return v if good else None
 
 
-def _refusal(system: System, names: list[str], fixed: Mapping[str, Any]) -> str:
+def _refusal(system: System, names: list[str], fixed: Mapping[str, ArrayLike]) -> str:
     def shown(name: str) -> str:
         given = fixed[name]
         return f"'{name}' = {given[1] if isinstance(given, tuple) else given}"

@@ -11,8 +11,9 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
+T = TypeVar("T")
 TIME = "(time)"  # among the parameters of a system whose functions take t
 
 
@@ -51,6 +52,6 @@ def _fits(signature: inspect.Signature, count: int) -> bool:
     return True
 
 
-def visible(parameters: Mapping[str, Any]) -> dict[str, Any]:
+def visible(parameters: Mapping[str, T]) -> dict[str, T]:
     """The parameters that the user gave."""
     return {name: value for name, value in parameters.items() if not name.startswith("(")}

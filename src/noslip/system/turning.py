@@ -17,14 +17,17 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from numpy.typing import ArrayLike
 
 from noslip.errors import unknown_name
+from noslip.numerics.tracing import Either, has_tracers
 from noslip.rotations import names
 from noslip.system.time import Timed
 
@@ -127,6 +130,13 @@ def weight(function: Callable[..., Any], block: tuple[int, ...], n: int, rest: t
     return jnp.where(twice > 0, twice, 3.0) / 3
 
 
+def _unit(blocks: Blocks, q: Array, v: Array) -> tuple[Array, Array]:
+    return scaled(blocks, q, q), tangent(blocks, q, v)
+
+
+_unit_of_numbers = jax.jit(_unit, static_argnums=0)
+
+
 class Turned:
     """What a system can do about its rotations."""
 
@@ -137,24 +147,29 @@ class Turned:
         """The places of the quaternions among the coordinates."""
         return blocks_of(self)  # type: ignore[arg-type]
 
-    def shown(self, q: Any, v: Any) -> tuple[Any, Any]:
+    def shown(self, q: ArrayLike, v: ArrayLike) -> tuple[Either, Either]:
         """A state with quaternions of length 1: what is saved."""
         if not self.rotations:
             return q, v
-        q, v = jnp.asarray(q), jnp.asarray(v)
-        return scaled(self.blocks, q, q), tangent(self.blocks, q, v)
+        if has_tracers(q, v):
+            return _unit(self.blocks, jnp.asarray(q), jnp.asarray(v))
+        return _unit_of_numbers(self.blocks, q, v)
 
-    def alike(self, q: Any, v: Any, to: Any) -> tuple[Any, Any]:
+    def alike(self, q: ArrayLike, v: ArrayLike, to: ArrayLike) -> tuple[Either, Either]:
         """The same states, of any number of rows, with each u or -u as is nearer to that of `to`: for
         differences, to which these would be two."""
-        for block in self.blocks if self.rotations else ():
-            place = jnp.array(block)
-            q, v, to = (jnp.asarray(x) for x in (q, v, to))
-            other = jnp.sum(q[..., place] * to[..., place], axis=-1, keepdims=True) < 0
-            q, v = (x.at[..., place].set(jnp.where(other, -x[..., place], x[..., place])) for x in (q, v))
-        return q, v
+        if not self.rotations:
+            return q, v
+        xp: ModuleType = jnp if has_tracers(q, v, to) else np
+        x, w, near = (xp.asarray(a) for a in (q, v, to))
+        for block in self.blocks:
+            place = np.array(block)
+            other = xp.sum(x[..., place] * near[..., place], axis=-1, keepdims=True) < 0
+            turned = other & np.isin(np.arange(x.shape[-1]), place)
+            x, w = xp.where(turned, -x, x), xp.where(turned, -w, w)
+        return x, w
 
-    def made_homogeneous(self) -> dict[str, Any]:
+    def made_homogeneous(self) -> dict[str, object]:
         """The functions of the system for quaternions of any length, by name."""
         system: Any = self
         blocks, kinds = self.blocks, (*OF_VELOCITY, *OF_POSITION)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import numpy as np
+from numpy.typing import ArrayLike
 
 from noslip.errors import shown
+from noslip.numerics.tracing import Either
 
 
-def as_input(name: str, value: Any) -> float:
+def as_input(name: str, value: ArrayLike) -> float:
     """The number that an input is where a run gives none."""
     number = as_parameter(name, value)
     if np.shape(number) != () or isinstance(number, jax.core.Tracer):
@@ -18,7 +18,7 @@ def as_input(name: str, value: Any) -> float:
     return float(number)
 
 
-def as_parameter(name: str, value: Any) -> Any:
+def as_parameter(name: str, value: ArrayLike) -> Either:
     """A float64, or an array of them, or a tracer."""
     if isinstance(value, jax.core.Tracer):
         return value

@@ -3,16 +3,19 @@ sees them, with every number in them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from noslip.engine.kept import kept
 from noslip.engine.told import CannotTell, Told, told
 from noslip.engine.translate.words import told_traced
 from noslip.markdown import html_table
 from noslip.numerics.pytrees import anatomy
+from noslip.system.derived import Parameters
 from noslip.texts import listed
 
 if TYPE_CHECKING:
@@ -44,12 +47,12 @@ def words_of(structure: jax.tree_util.PyTreeDef, shapes: tuple[tuple[int, ...], 
 class Worded(Told):
     """A system that can be told and shown."""
 
-    coordinates: Any
-    angles: Any
+    coordinates: tuple[str, ...]
+    angles: tuple[str, ...]
     constraints: Any
-    parameters: Any
-    force: Any
-    first_integrals: Any
+    parameters: Parameters
+    force: Callable[[Array, Array, Array, Parameters], Array] | None
+    first_integrals: Mapping[str, Callable[[Array, Array, Parameters], Array]]
 
     def told(self) -> str:
         """What the system is made of, for the cache on disk."""

@@ -3,12 +3,11 @@ about a fixed point."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from noslip.numerics.tracing import Real
 from noslip.rotations import Contact, compose, from_axis, matrix
 from noslip.scenes import (
     BLACK,
@@ -57,12 +56,12 @@ def particle(q: Array, forms: Array) -> Scene:
     )
 
 
-def slope(alpha: Any) -> Array:
+def slope(alpha: Real) -> Array:
     """The rotation of a plane that goes down along its x axis."""
     return from_axis((0.0, 1.0, 0.0), alpha)
 
 
-def rolling_wheel(q: Array, p: Parameters, ground: Any) -> Scene:
+def rolling_wheel(q: Array, p: Parameters, ground: Array) -> Scene:
     """A disk that stands on (x, y) of a plane turned by `ground`, with heading and spin after them."""
     r, A = p["r"], matrix(ground)
     contact, centre = A @ jnp.array([q[0], q[1], 0.0]), A @ jnp.stack([q[0], q[1], r])
@@ -112,7 +111,7 @@ def _axis(attitude: Array, k: int) -> Array:
     return compose(attitude, turned)
 
 
-def ring(radius: Any, height: Any, name: str, colour: str = GREY) -> Solid:
+def ring(radius: Real, height: Real, name: str, colour: str = GREY) -> Solid:
     """A level circle about the vertical axis."""
     return Solid(Line(x=radius, y=radius, points=CIRCLE), (0.0, 0.0, height), name=name, colour=colour)
 
@@ -132,7 +131,7 @@ def touches(q: Array, contact: Contact) -> Array:
     return q[:3] + A @ contact(A[2])
 
 
-def in_vessel(q: Array, radius: Any, contact: Array, forces: Array, vessel: Solid) -> Scene:
+def in_vessel(q: Array, radius: Real, contact: Array, forces: Array, vessel: Solid) -> Scene:
     """A ball, its middle and quaternion in q, that rolls inside a vessel."""
     return Scene(
         bodies=(
@@ -145,7 +144,7 @@ def in_vessel(q: Array, radius: Any, contact: Array, forces: Array, vessel: Soli
     )
 
 
-def on_table(q: Array, attitude: Array, radius: Any, angle: Any) -> Scene:
+def on_table(q: Array, attitude: Array, radius: Real, angle: Real) -> Scene:
     """A ball that rolls on a table, which has turned by an angle."""
     contact = jnp.array([q[0], q[1], 0.0])
     return Scene(
@@ -161,19 +160,19 @@ def on_table(q: Array, attitude: Array, radius: Any, angle: Any) -> Scene:
     )  # fmt: skip
 
 
-def rod(start: Any, end: Any, radius: Any, name: str, colour: str) -> Solid:
+def rod(start: Array, end: Array, radius: Real, name: str, colour: str) -> Solid:
     """A bar between two points."""
     start, end = jnp.asarray(start, float), jnp.asarray(end, float)
     rotation, length = along(start, end)
     return Solid(Cylinder(radius, length), (start + end) / 2, rotation, name=name, colour=colour)
 
 
-def ahead(angle: Any) -> Array:
+def ahead(angle: Real) -> Array:
     """The level direction of a heading."""
     return jnp.array([jnp.cos(angle), jnp.sin(angle), 0.0])
 
 
-def wheels_across(at: Array, angle: Any, half: Any, radius: Any) -> list[Solid]:
+def wheels_across(at: Array, angle: Real, half: Real, radius: Real) -> list[Solid]:
     """Two wheels, of which only the heading is known, at the ends of an axle."""
     up, left = jnp.array([0.0, 0.0, 1.0]) * radius, ahead(angle + 0.5 * jnp.pi)
     return [
@@ -183,7 +182,7 @@ def wheels_across(at: Array, angle: Any, half: Any, radius: Any) -> list[Solid]:
     ]  # fmt: skip
 
 
-def across(at: Array, angle: Any, row: int, rows: int) -> Arrow:
+def across(at: Array, angle: Real, row: int, rows: int) -> Arrow:
     """The reaction of wheels against being pushed sideways."""
     directions = jnp.zeros((rows, 3)).at[row].set(ahead(angle + 0.5 * jnp.pi))
     return Arrow(at, directions, name=f"axle {row + 1}", colour=GREEN)

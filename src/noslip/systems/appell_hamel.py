@@ -15,11 +15,12 @@ the subject of PP.
 
 from __future__ import annotations
 
-from typing import Any
+import math
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from numpy.typing import ArrayLike
 
 from noslip.scenes import ORANGE, Mark, Scene, Solid, Sphere
 from noslip.system import Parameters, System
@@ -69,11 +70,11 @@ def scene(q: Array, p: Parameters) -> Scene:
 
 
 def typical_state() -> tuple[Array, Array]:
-    return jnp.array([0.2, -0.3, 0.5]), jnp.array([0.6, 0.4, -0.5 * jnp.sqrt(0.6**2 + 0.4**2)])
+    return jnp.array([0.2, -0.3, 0.5]), jnp.array([0.6, 0.4, -0.5 * math.sqrt(0.6**2 + 0.4**2)])
 
 
 def exact(
-    t: Any, q0: Any, v0: Any, *, m: float = 1.0, g: float = 1.0, c: float = -0.5
+    t: ArrayLike, q0: ArrayLike, v0: ArrayLike, *, m: float = 1.0, g: float = 1.0, c: float = -0.5
 ) -> tuple[Floats, Floats, Floats]:
     """The motion from any admissible state until the horizontal speed vanishes: q, v, multiplier."""
     t = np.asarray(t, dtype=float)

@@ -13,6 +13,8 @@ is known. Singular where the particle stops.
 
 from __future__ import annotations
 
+import math
+
 import jax.numpy as jnp
 from jax import Array
 
@@ -54,4 +56,4 @@ def scene(q: Array, p: Parameters) -> Scene:
 def typical_state() -> tuple[Array, Array]:
     """Far enough from a radial swing that the particle never stops."""
     vx, vy = 0.4, 1.1
-    return jnp.array([0.9, -0.3, 0.5]), jnp.array([vx, vy, -0.5 * jnp.sqrt(vx**2 + vy**2)])
+    return jnp.array([0.9, -0.3, 0.5]), jnp.array([vx, vy, -0.5 * math.sqrt(vx**2 + vy**2)])

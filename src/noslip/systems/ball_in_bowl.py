@@ -25,6 +25,7 @@ from noslip.scenes import GREY, Scene, Solid, Surface, turned_sheet
 from noslip.system import Parameters, System
 from noslip.systems import _balls as balls
 from noslip.systems import _looks
+from noslip.systems._states import in_one_program
 
 _FALL = np.linspace(0.0, 0.5 * np.pi, 10)
 BOWL = turned_sheet(np.stack([np.sin(_FALL), -np.cos(_FALL)], axis=1))
@@ -68,6 +69,7 @@ def scene(q: Array, p: Parameters) -> Scene:
     return _looks.in_vessel(q, p["r"], q[:3] + p["r"] * n, forces, bowl)
 
 
+@in_one_program
 def typical_state() -> tuple[Array, Array]:
     n = jnp.array([0.48, 0.36, -0.8])
     return balls.rolling(n, n, 0.3, jnp.array([0.7, 0.9, -1.1]))

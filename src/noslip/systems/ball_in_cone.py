@@ -27,6 +27,7 @@ from noslip.scenes import GREY, Scene, Solid, Surface, turned_sheet
 from noslip.system import Parameters, System
 from noslip.systems import _balls as balls
 from noslip.systems import _looks
+from noslip.systems._states import in_one_program
 
 CONE = turned_sheet([[s, s] for s in np.linspace(0.0, 1.0, 8)])
 
@@ -73,6 +74,7 @@ def scene(q: Array, p: Parameters) -> Scene:
     return _looks.in_vessel(q, p["r"], q[:3] + p["r"] * n, forces, cone)
 
 
+@in_one_program
 def typical_state() -> tuple[Array, Array]:
     x = jnp.array([0.6, 0.8, 0.8])
     return balls.rolling(x, normal(x, {"c": 0.8}), 0.3, jnp.array([0.9, -1.3, -3.7]))

@@ -16,11 +16,10 @@ elementary form, hence no `exact`.
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from numpy.typing import ArrayLike
 
 from noslip import rotations
 from noslip.scenes import GREY, Scene, Solid, Surface, turned_sheet
@@ -28,6 +27,7 @@ from noslip.system import Parameters, System
 from noslip.systems import _balls as balls
 from noslip.systems import _looks
 from noslip.systems._closed_forms import Floats
+from noslip.systems._states import in_one_program
 
 TUBE = turned_sheet([[1.0, z] for z in np.linspace(-1.0, 1.0, 9)])
 
@@ -77,12 +77,13 @@ def scene(q: Array, p: Parameters) -> Scene:
     return _looks.in_vessel(q, p["r"], q[:3] + p["r"] * n, forces, tube)
 
 
+@in_one_program
 def typical_state() -> tuple[Array, Array]:
     n = jnp.array([0.6, 0.8, 0.0])
     return balls.rolling(n + jnp.array([0.0, 0.0, 0.4]), n, 0.5, jnp.array([0.7, -1.1, -2.6]))
 
 
-def height(t: Any, q0: Any, v0: Any, p: Parameters) -> Floats:
+def height(t: ArrayLike, q0: ArrayLike, v0: ArrayLike, p: Parameters) -> Floats:
     """z(t) from any admissible state: with e = m r^2 / (I + m r^2) and k^2 = 1 - e it obeys
     z'' = -k^2 O (balance + O z) - e g."""
     q, v = jnp.asarray(q0, dtype=float), jnp.asarray(v0, dtype=float)

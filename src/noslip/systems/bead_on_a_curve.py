@@ -13,11 +13,12 @@ through all of them. The energy is conserved.
 
 from __future__ import annotations
 
-from typing import Any
+import math
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from numpy.typing import ArrayLike
 from scipy.special import ellipj, ellipkinc
 
 from noslip.scenes import GREEN, GREY, ORANGE, Arrow, Camera, Line, Mark, Scene, Solid, Sphere
@@ -67,13 +68,13 @@ def scene(q: Array, p: Parameters) -> Scene:
 def typical_state() -> tuple[Array, Array]:
     s, rate, b = 0.9, 0.7, 0.4
     return (
-        jnp.array([b * s, jnp.sin(s), -jnp.cos(s)]),
-        rate * jnp.array([b, jnp.cos(s), jnp.sin(s)]),
+        jnp.array([b * s, math.sin(s), -math.cos(s)]),
+        jnp.array([rate * b, rate * math.cos(s), rate * math.sin(s)]),
     )
 
 
 def exact(
-    t: Any, q0: Any, v0: Any, *, g: float = 1.0, a: float = 1.0, b: float = 0.4
+    t: ArrayLike, q0: ArrayLike, v0: ArrayLike, *, g: float = 1.0, a: float = 1.0, b: float = 0.4
 ) -> tuple[Floats, Floats]:
     """q and v from any admissible state, but the one that ends upright.
 

@@ -42,6 +42,7 @@ from noslip.scenes import (
 )
 from noslip.system import Parameters, System
 from noslip.systems import _looks
+from noslip.systems._states import in_one_program
 
 UP = np.array([0.0, 0.0, 1.0])
 
@@ -174,6 +175,7 @@ def _sideways(at: Array, angle: Array, row: int, rows: int) -> Arrow:
     return Arrow(at, jnp.zeros((rows, 3)).at[row].set(across), name=f"axle {row + 1}", colour=GREEN)
 
 
+@in_one_program
 def typical_state(k: int = 1) -> tuple[Array, Array]:
     """Driving ahead into a turn."""
     headings = [0.5 - 0.35 * i + 0.02 * i**2 for i in range(1, k + 1)]

@@ -20,6 +20,8 @@ which are unstable equilibria that no other motion reaches, and at rest; they me
 
 from __future__ import annotations
 
+import math
+
 import jax.numpy as jnp
 from jax import Array
 
@@ -99,4 +101,4 @@ def typical_state() -> tuple[Array, Array]:
     """Sliding backwards while turning: the sleigh turns around and ends sliding forwards."""
     theta, speed = 0.1, -0.6
     q0 = jnp.array([-5.0, 0.0, theta])
-    return q0, jnp.array([speed * jnp.cos(theta), speed * jnp.sin(theta), 0.4])
+    return q0, jnp.array([speed * math.cos(theta), speed * math.sin(theta), 0.4])

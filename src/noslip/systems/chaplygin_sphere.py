@@ -20,6 +20,7 @@ from noslip import rotations
 from noslip.scenes import Scene, Sphere
 from noslip.system import Parameters, System
 from noslip.systems import _looks
+from noslip.systems._states import in_one_program
 
 
 def moments(p: Parameters) -> Array:
@@ -73,6 +74,7 @@ def scene(q: Array, p: Parameters) -> Scene:
     return _looks.rolls(Sphere(r), contact + r * jnp.array([0.0, 0.0, 1.0]), q[2:], contact, rows=2)
 
 
+@in_one_program
 def typical_state() -> tuple[Array, Array]:
     u = rotations.from_euler("zxz", [0.3, 1.1, -0.4])
     W = jnp.array([0.5, -0.8, 0.65])

@@ -22,6 +22,7 @@ from jax import Array
 
 from noslip.system import Parameters, System
 from noslip.systems import two_wheeled_robot
+from noslip.systems._states import in_one_program
 
 
 def force(q: Array, v: Array, t: Array, p: Parameters) -> Array:
@@ -61,6 +62,7 @@ def system(
     )
 
 
+@in_one_program
 def typical_state() -> tuple[Array, Array]:
     """Rolling out of a turn."""
     q0 = jnp.array([0.3, -0.2, 0.5, 0.1, -0.4])

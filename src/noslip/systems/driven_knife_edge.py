@@ -21,6 +21,8 @@ construction is theirs; this system and the statements about it are ours.
 
 from __future__ import annotations
 
+import math
+
 import jax.numpy as jnp
 from jax import Array
 
@@ -91,7 +93,7 @@ def scene(q: Array, p: Parameters) -> Scene:
 def typical_state() -> tuple[Array, Array]:
     """The pendulum goes round and round."""
     phi, u = 0.2, 0.4
-    return jnp.array([0.5, -0.3, phi]), jnp.array([u * jnp.cos(phi), u * jnp.sin(phi), 2.0])
+    return jnp.array([0.5, -0.3, phi]), jnp.array([u * math.cos(phi), u * math.sin(phi), 2.0])
 
 
 def _potential(q: Array, p: Parameters) -> Array:

@@ -12,11 +12,10 @@ inverse hyperbolic sine of it, FBO (53), here from any initial state.
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from numpy.typing import ArrayLike
 
 from noslip.scenes import Scene
 from noslip.system import Parameters, System
@@ -71,7 +70,7 @@ def typical_state() -> tuple[Array, Array]:
     return jnp.array([x, 0.3, 0.2]), jnp.array([0.6, ydot, -x * ydot])
 
 
-def exact(t: Any, q0: Any, v0: Any) -> tuple[Floats, Floats, Floats]:
+def exact(t: ArrayLike, q0: ArrayLike, v0: ArrayLike) -> tuple[Floats, Floats, Floats]:
     """FBO (53) from any admissible state: q, v and the multiplier -xdot ydot / (1 + x^2)."""
     t = np.asarray(t, dtype=float)
     (x, y, z), (vx, vy, _) = np.asarray(q0, dtype=float), np.asarray(v0, dtype=float)

@@ -14,6 +14,8 @@ shortest and the longest side are shorter together than the other two (Grashof).
 
 from __future__ import annotations
 
+import math
+
 import jax.numpy as jnp
 from jax import Array
 
@@ -89,10 +91,10 @@ def _upright(angle: Array) -> Array:
 def typical_state() -> tuple[Array, Array]:
     """The crank is given; the triangle of coupler, rocker and what they span has the other two angles."""
     l1, l2, l3, d, a, rate = 1.0, 2.2, 1.8, 2.4, 0.9, 1.1
-    x, y = d - l1 * jnp.cos(a), -l1 * jnp.sin(a)  # from the crank's end to the ground pivot
-    span, angle = jnp.hypot(x, y), jnp.arctan2(y, x)
-    b = angle + jnp.arccos((l2**2 + span**2 - l3**2) / (2 * l2 * span))
-    c = jnp.arctan2(l1 * jnp.sin(a) + l2 * jnp.sin(b), l1 * jnp.cos(a) + l2 * jnp.cos(b) - d)
-    db = rate * l1 * jnp.sin(c - a) / (l2 * jnp.sin(b - c))
-    dc = rate * l1 * jnp.sin(b - a) / (l3 * jnp.sin(b - c))
-    return jnp.stack([jnp.array(a), b, c]), jnp.stack([jnp.array(rate), db, dc])
+    x, y = d - l1 * math.cos(a), -l1 * math.sin(a)  # from the crank's end to the ground pivot
+    span, angle = math.hypot(x, y), math.atan2(y, x)
+    b = angle + math.acos((l2**2 + span**2 - l3**2) / (2 * l2 * span))
+    c = math.atan2(l1 * math.sin(a) + l2 * math.sin(b), l1 * math.cos(a) + l2 * math.cos(b) - d)
+    db = rate * l1 * math.sin(c - a) / (l2 * math.sin(b - c))
+    dc = rate * l1 * math.sin(b - a) / (l3 * math.sin(b - c))
+    return jnp.array([a, b, c]), jnp.array([rate, db, dc])

@@ -15,11 +15,11 @@ not slide down for ever: it drifts sideways, along y (FBO (65) and its companion
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from numpy.typing import ArrayLike
 
 from noslip.rotations import compose, matrix
 from noslip.scenes import GREEN, GREY, VERMILION, Arrow, Blade, Floor, Mark, Scene, Solid, heading
@@ -88,11 +88,11 @@ def scene(q: Array, p: Parameters) -> Scene:
 
 def typical_state() -> tuple[Array, Array]:
     phi, u = 0.3, 0.7
-    return jnp.array([0.4, -0.2, phi]), jnp.array([u * jnp.cos(phi), u * jnp.sin(phi), 0.8])
+    return jnp.array([0.4, -0.2, phi]), jnp.array([u * math.cos(phi), u * math.sin(phi), 0.8])
 
 
 def exact(
-    t: Any, q0: Any, v0: Any, *, m: float = 1.0, g: float = 1.0, alpha: float = math.pi / 36
+    t: ArrayLike, q0: ArrayLike, v0: ArrayLike, *, m: float = 1.0, g: float = 1.0, alpha: float = math.pi / 36
 ) -> tuple[Floats, Floats, Floats]:
     """The motion from any admissible state, turning or not: q, v and the multiplier."""
     t = np.asarray(t, dtype=float)

@@ -12,11 +12,10 @@ For k = 0 (JS (79)-(80)) y is linear in time, xdot sqrt(1 + y^2) is constant and
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from numpy.typing import ArrayLike
 
 from noslip.scenes import Scene
 from noslip.system import Parameters, System
@@ -69,7 +68,7 @@ def typical_state() -> tuple[Array, Array]:
     return jnp.array([0.2, 0.5, -0.1]), jnp.array([0.8, 0.6, 0.4])
 
 
-def exact(t: Any, q0: Any, v0: Any) -> tuple[Floats, Floats, Floats]:
+def exact(t: ArrayLike, q0: ArrayLike, v0: ArrayLike) -> tuple[Floats, Floats, Floats]:
     """The free motion, k = 0, from any admissible state: q, v and the multiplier xdot ydot / (1 + y^2)."""
     t = np.asarray(t, dtype=float)
     (x, y, z), (vx, vy, _) = np.asarray(q0, dtype=float), np.asarray(v0, dtype=float)

@@ -25,6 +25,7 @@ from jax import Array
 from noslip.rotations import compose
 from noslip.scenes import ORANGE, SKY, Camera, Cylinder, Mark, Scene, Solid, Sphere, along, heading
 from noslip.system import Parameters, System
+from noslip.systems._states import in_one_program
 
 
 def lagrangian(q: Array, v: Array, p: Parameters) -> Array:
@@ -86,6 +87,7 @@ def scene(q: Array, p: Parameters) -> Scene:
     )
 
 
+@in_one_program
 def typical_state() -> tuple[Array, Array]:
     q0 = jnp.array([0.7, -0.4, 0.5, 0.1, -0.2, 0.3])
     return q0, frame(q0, {"c": 0.8}) @ jnp.array([0.35, 0.9, -0.6])

@@ -12,6 +12,7 @@ It is reversible. Test problem of McLachlan, Perlmutter 2006 for methods at the 
 from __future__ import annotations
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from noslip.scenes import Scene, in_coordinates
@@ -61,14 +62,15 @@ def scene(q: Array, p: Parameters) -> Scene:
 
 def typical_state(n: int = 3) -> tuple[Array, Array]:
     """A state in general position, with the velocity scaled to the energy 3.06."""
-    i = jnp.arange(1.0, n + 1)
-    w, z = 1.3 * jnp.cos(i) / n**0.5, 1.1 * jnp.sin(2 * i + 1) / n**0.5
-    wdot, zdot = jnp.sin(3 * i - 1), jnp.cos(2 * i)
-    q0 = jnp.concatenate([jnp.array([0.4]), w, z])
-    v0 = jnp.concatenate([-jnp.dot(w, zdot)[None], wdot, zdot])
-    potential = -lagrangian(q0, jnp.zeros_like(q0), {"stiffness": 1.0, "coupling": 1.0})
-    v0 = v0 * jnp.sqrt(2 * (ENERGY - potential) / jnp.dot(v0, v0))
-    return q0, v0.at[0].set(-jnp.dot(w, v0[n + 1 :]))
+    i = np.arange(1.0, n + 1)
+    w, z = 1.3 * np.cos(i) / n**0.5, 1.1 * np.sin(2 * i + 1) / n**0.5
+    wdot, zdot = np.sin(3 * i - 1), np.cos(2 * i)
+    q0 = np.concatenate([[0.4], w, z])
+    v0 = np.concatenate([[-np.dot(w, zdot)], wdot, zdot])
+    potential = 0.5 * (np.dot(q0, q0) + (z[0] ** 2 * z[1] ** 2 + np.sum(w**2 * z**2)))
+    v0 = v0 * np.sqrt(2 * (ENERGY - potential) / np.dot(v0, v0))
+    v0[0] = -np.dot(w, v0[n + 1 :])
+    return jnp.array(q0), jnp.array(v0)
 
 
 def _parts(q: Array) -> tuple[Array, Array]:

@@ -28,6 +28,7 @@ from noslip import rotations
 from noslip.scenes import Ellipsoid, Scene
 from noslip.system import Parameters, System
 from noslip.systems import _looks
+from noslip.systems._states import in_one_program
 
 
 def contact(p: Parameters) -> Callable[[Array], Array]:
@@ -80,6 +81,7 @@ def scene(q: Array, p: Parameters) -> Scene:
     return _looks.rolls(Ellipsoid(p["a"], p["b"], p["c"]), middle, q[3:], _looks.touches(q, contact(p)))
 
 
+@in_one_program
 def typical_state() -> tuple[Array, Array]:
     """Spun the wrong way, tilted by about a degree."""
     touching = contact({"a": 0.2, "b": 0.03, "c": 0.02, "h": 0.01})

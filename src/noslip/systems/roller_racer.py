@@ -21,6 +21,7 @@ from jax import Array
 from noslip.scenes import GREY, ORANGE, SKY, Cuboid, Mark, Scene, Solid, heading
 from noslip.system import Parameters, System
 from noslip.systems import _looks
+from noslip.systems._states import in_one_program
 
 
 def lagrangian(q: Array, v: Array, p: Parameters) -> Array:
@@ -102,6 +103,7 @@ def scene(q: Array, p: Parameters) -> Scene:
     )
 
 
+@in_one_program
 def typical_state() -> tuple[Array, Array]:
     """Coasting with the handlebar on its way to the other side."""
     q0 = jnp.array([0.3, -0.2, 0.5, 0.7])

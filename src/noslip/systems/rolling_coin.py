@@ -27,6 +27,7 @@ from noslip import rotations
 from noslip.scenes import Cylinder, Scene
 from noslip.system import Parameters, System
 from noslip.systems import _looks
+from noslip.systems._states import in_one_program
 
 
 def contact(p: Parameters) -> Callable[[Array], Array]:
@@ -101,6 +102,7 @@ def scene(q: Array, p: Parameters) -> Scene:
     return _looks.rolls(coin, q[:3], q[3:], _looks.touches(q, contact(p)))
 
 
+@in_one_program
 def typical_state() -> tuple[Array, Array]:
     """Rolling and leaning."""
     u = rotations.from_euler("zyz", [0.4, 1.25, 0.7])

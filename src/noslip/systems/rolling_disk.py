@@ -13,11 +13,12 @@ group; the reaction on the reduced motion vanishes, so the multiplier is 1.
 
 from __future__ import annotations
 
-from typing import Any
+import math
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from numpy.typing import ArrayLike
 
 from noslip.scenes import Scene
 from noslip.scenes.parts import UPRIGHT
@@ -73,11 +74,13 @@ def scene(q: Array, p: Parameters) -> Scene:
 
 def typical_state() -> tuple[Array, Array]:
     theta, phidot = 0.5, 0.9
-    v0 = jnp.array([phidot * jnp.cos(theta), phidot * jnp.sin(theta), 0.6, phidot])
+    v0 = jnp.array([phidot * math.cos(theta), phidot * math.sin(theta), 0.6, phidot])
     return jnp.array([0.3, -0.4, theta, 0.2]), v0
 
 
-def exact(t: Any, q0: Any, v0: Any, *, m: float = 1.0, r: float = 1.0) -> tuple[Floats, Floats, Floats]:
+def exact(
+    t: ArrayLike, q0: ArrayLike, v0: ArrayLike, *, m: float = 1.0, r: float = 1.0
+) -> tuple[Floats, Floats, Floats]:
     """The circle or line from any admissible state: q, v and both multipliers."""
     t = np.asarray(t, dtype=float)
     (x, y, theta, phi), (_, _, rate, spin) = np.asarray(q0, dtype=float), np.asarray(v0, dtype=float)

@@ -17,11 +17,11 @@ agree on simpler examples: the mass matrix is constant, but the one-forms are no
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from numpy.typing import ArrayLike
 
 from noslip.scenes import Scene
 from noslip.system import Parameters, System
@@ -70,9 +70,9 @@ def typical_state() -> tuple[Array, Array]:
 
 
 def exact(
-    t: Any,
-    q0: Any,
-    v0: Any,
+    t: ArrayLike,
+    q0: ArrayLike,
+    v0: ArrayLike,
     *,
     m: float = 1.0,
     r: float = 1.0,

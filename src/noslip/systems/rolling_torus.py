@@ -27,6 +27,7 @@ from noslip import rotations
 from noslip.scenes import Scene, Torus
 from noslip.system import Parameters, System
 from noslip.systems import _looks
+from noslip.systems._states import in_one_program
 
 
 def contact(p: Parameters) -> Callable[[Array], Array]:
@@ -72,6 +73,7 @@ def scene(q: Array, p: Parameters) -> Scene:
     return _looks.rolls(Torus(p["R"], p["r"]), q[:3], q[3:], _looks.touches(q, contact(p)))
 
 
+@in_one_program
 def typical_state() -> tuple[Array, Array]:
     """Rolling and leaning."""
     touching, u = contact({"R": 1.0, "r": 0.3}), rotations.from_euler("zyz", [0.4, 1.25, 0.7])

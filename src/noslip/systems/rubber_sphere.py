@@ -22,6 +22,7 @@ from noslip import rotations
 from noslip.scenes import GREEN, Arrow, Scene
 from noslip.system import Parameters, System
 from noslip.systems import chaplygin_sphere as sphere
+from noslip.systems._states import in_one_program
 
 
 def one_forms(q: Array, p: Parameters) -> Array:
@@ -52,6 +53,7 @@ def scene(q: Array, p: Parameters) -> Scene:
     return replace(plain, arrows=(force, torque))
 
 
+@in_one_program
 def typical_state() -> tuple[Array, Array]:
     u = rotations.from_euler("zxz", [0.3, 1.1, -0.4])
     W = jnp.array([0.5, -0.8, 0.0])

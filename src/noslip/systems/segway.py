@@ -39,6 +39,7 @@ from noslip.scenes import (
 )
 from noslip.system import Parameters, System
 from noslip.systems import _looks
+from noslip.systems._states import in_one_program
 
 
 def lagrangian(q: Array, v: Array, p: Parameters) -> Array:
@@ -150,6 +151,7 @@ def scene(q: Array, p: Parameters) -> Scene:
     )  # fmt: skip
 
 
+@in_one_program
 def typical_state() -> tuple[Array, Array]:
     q0 = jnp.array([0.3, -0.2, 0.5, 0.15, 0.4, 0.7])
     return q0, frame(q0, {"b": 0.5, "r": 0.4}) @ jnp.array([0.6, 0.35, -0.25])

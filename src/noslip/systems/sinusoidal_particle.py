@@ -12,11 +12,12 @@ the first kind with parameter -1, FBO (62), here from any initial state.
 
 from __future__ import annotations
 
-from typing import Any
+import math
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from numpy.typing import ArrayLike
 from scipy.special import ellipkinc
 
 from noslip.scenes import Scene
@@ -70,10 +71,10 @@ def scene(q: Array, p: Parameters) -> Scene:
 
 def typical_state() -> tuple[Array, Array]:
     x, ydot = 0.4, -0.8
-    return jnp.array([x, 0.3, -0.2]), jnp.array([0.9, ydot, -jnp.sin(x) * ydot])
+    return jnp.array([x, 0.3, -0.2]), jnp.array([0.9, ydot, -math.sin(x) * ydot])
 
 
-def exact(t: Any, q0: Any, v0: Any) -> tuple[Floats, Floats, Floats]:
+def exact(t: ArrayLike, q0: ArrayLike, v0: ArrayLike) -> tuple[Floats, Floats, Floats]:
     """FBO (62) from any admissible state: q, v and the multiplier -xdot ydot cos x / (1 + sin^2 x)."""
     t = np.asarray(t, dtype=float)
     (x, y, z), (vx, vy, _) = np.asarray(q0, dtype=float), np.asarray(v0, dtype=float)

@@ -14,6 +14,8 @@ and the energy is conserved. Only r < l lets the crank go all round; b then stay
 
 from __future__ import annotations
 
+import math
+
 import jax.numpy as jnp
 from jax import Array
 
@@ -103,7 +105,7 @@ def scene(q: Array, p: Parameters) -> Scene:
 
 def typical_state() -> tuple[Array, Array]:
     r, l, a, rate = 1.0, 2.5, 0.7, 1.3
-    b = jnp.arcsin(r * jnp.sin(a) / l)
-    db = rate * r * jnp.cos(a) / (l * jnp.cos(b))
-    x, dx = r * jnp.cos(a) + l * jnp.cos(b), -r * rate * jnp.sin(a) - l * db * jnp.sin(b)
-    return jnp.stack([jnp.array(a), b, x]), jnp.stack([jnp.array(rate), db, dx])
+    b = math.asin(r * math.sin(a) / l)
+    db = rate * r * math.cos(a) / (l * math.cos(b))
+    x, dx = r * math.cos(a) + l * math.cos(b), -r * rate * math.sin(a) - l * db * math.sin(b)
+    return jnp.array([a, b, x]), jnp.array([rate, db, dx])

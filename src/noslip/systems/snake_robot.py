@@ -28,6 +28,7 @@ from jax import Array
 from noslip.scenes import BLUE, ORANGE, SKY, VERMILION, Cuboid, Mark, Scene, Solid, heading
 from noslip.system import Parameters, System
 from noslip.systems import _looks
+from noslip.systems._states import in_one_program
 
 
 def lagrangian(q: Array, v: Array, p: Parameters) -> Array:
@@ -123,6 +124,7 @@ def scene(q: Array, p: Parameters) -> Scene:
     return Scene(bodies=(*bodies, _looks.FLOOR), marks=marks, arrows=tuple(arrows))
 
 
+@in_one_program
 def typical_state(k: int = 3) -> tuple[Array, Array]:
     """Bent to and fro, moving on."""
     q0 = jnp.array([0.3, -0.2, *(0.35 * (-1) ** i + 0.11 * i for i in range(1, k + 1))])

@@ -38,6 +38,7 @@ from noslip.scenes import (
 )
 from noslip.system import Parameters, System
 from noslip.systems import _looks
+from noslip.systems._states import in_one_program
 
 # seen from above, in half lengths
 BOARD = ((-1.3, -0.3), (-0.7, -0.3), (-0.4, -0.18), (0.4, -0.18), (0.7, -0.3), (1.3, -0.3),
@@ -152,6 +153,7 @@ def scene(q: Array, p: Parameters) -> Scene:
     )  # fmt: skip
 
 
+@in_one_program
 def typical_state() -> tuple[Array, Array]:
     q0 = jnp.array([0.3, -0.2, 0.5, 0.1, 0.4])
     return q0, frame(q0, {"l": 0.3}) @ jnp.array([1.0, -0.8, 0.12])

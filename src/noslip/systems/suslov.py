@@ -19,6 +19,8 @@ known, and none is declared. The coordinates are singular at sin(theta) = 0.
 
 from __future__ import annotations
 
+import math
+
 import jax.numpy as jnp
 from jax import Array
 
@@ -82,4 +84,4 @@ def scene(q: Array, p: Parameters) -> Scene:
 
 def typical_state() -> tuple[Array, Array]:
     theta, dphi = 1.3, 0.5
-    return jnp.array([0.4, theta, -0.6]), jnp.array([dphi, 0.3, -dphi * jnp.cos(theta)])
+    return jnp.array([0.4, theta, -0.6]), jnp.array([dphi, 0.3, -dphi * math.cos(theta)])

@@ -25,6 +25,7 @@ from noslip import rotations
 from noslip.scenes import Scene
 from noslip.system import Parameters, System
 from noslip.systems import _looks
+from noslip.systems._states import in_one_program
 
 
 def lagrangian(q: Array, v: Array, p: Parameters) -> Array:
@@ -61,6 +62,7 @@ def scene(q: Array, p: Parameters) -> Scene:
     return _looks.about_a_point(q, moments, rotations.matrix(q)[:, 2], "torque")
 
 
+@in_one_program
 def typical_state() -> tuple[Array, Array]:
     u = rotations.from_euler("zxz", [0.3, 1.1, -0.4])
     return u, rotations.from_rates(u, [0.9, -0.6, 0.0])

@@ -19,6 +19,8 @@ The attitude has no elementary form, hence no `exact`. The coordinates are singu
 
 from __future__ import annotations
 
+import math
+
 import jax.numpy as jnp
 from jax import Array
 
@@ -107,7 +109,7 @@ def typical_state() -> tuple[Array, Array]:
     """
     x, y, phi, theta, dx, dy, spin, Omega = 0.5, -0.3, 0.4, 1.3, 0.08, 0.07, 1.1, 0.7
     omega_x, omega_y = Omega * x - dy, Omega * y + dx
-    dtheta = omega_x * jnp.cos(phi) + omega_y * jnp.sin(phi)
-    dpsi = (omega_x * jnp.sin(phi) - omega_y * jnp.cos(phi)) / jnp.sin(theta)
-    dphi = spin - dpsi * jnp.cos(theta)
+    dtheta = omega_x * math.cos(phi) + omega_y * math.sin(phi)
+    dpsi = (omega_x * math.sin(phi) - omega_y * math.cos(phi)) / math.sin(theta)
+    dphi = spin - dpsi * math.cos(theta)
     return jnp.array([x, y, phi, theta, -0.6]), jnp.array([dx, dy, dphi, dtheta, dpsi])

@@ -19,6 +19,7 @@ from jax import Array
 
 from noslip.scenes import Scene, in_coordinates
 from noslip.system import Parameters, System
+from noslip.systems._states import in_one_program
 
 
 def lagrangian(q: Array, v: Array, p: Parameters) -> Array:
@@ -54,6 +55,7 @@ def scene(q: Array, p: Parameters) -> Scene:
     return in_coordinates(("x", "y", "w"), "x", "y", "w")(q, p)
 
 
+@in_one_program
 def typical_state() -> tuple[Array, Array]:
     q0 = jnp.array([0.6, -0.8, 0.5, 0.3, -0.4])
     return q0, frame(q0, {"a": 0.6, "b": 0.7}) @ jnp.array([0.5, 0.7, -0.9])

@@ -29,6 +29,7 @@ from noslip.rotations import compose, from_axis, from_euler, matrix
 from noslip.scenes import GREEN, GREY, ORANGE, SKY, Arrow, Cuboid, Cylinder, Mark, Scene, Solid, heading
 from noslip.system import Parameters, System
 from noslip.systems import _looks
+from noslip.systems._states import in_one_program
 
 
 def lagrangian(q: Array, v: Array, p: Parameters) -> Array:
@@ -114,6 +115,7 @@ def scene(q: Array, p: Parameters) -> Scene:
     )
 
 
+@in_one_program
 def typical_state() -> tuple[Array, Array]:
     """Rolling fast enough to stay up for a while, the rider hanging below the axle."""
     q0 = jnp.array([0.3, -0.2, 0.5, 0.1, 0.7, 2.9])

@@ -26,6 +26,7 @@ from noslip import rotations
 from noslip.scenes import Scene
 from noslip.system import Parameters, System
 from noslip.systems import _looks
+from noslip.systems._states import in_one_program
 
 
 def speed(t: Any, p: Parameters) -> Any:
@@ -91,6 +92,7 @@ def scene(q: Array, t: Array, p: Parameters) -> Scene:
     return _looks.on_table(q, q[2:], p["r"], angle)
 
 
+@in_one_program
 def typical_state() -> tuple[Array, Array]:
     """At t = 0, where the default table turns at the rate 1.05."""
     u, x, y, dx, dy = rotations.from_euler("zxz", [0.3, 1.1, -0.4]), 0.5, -0.3, 0.08, 0.07

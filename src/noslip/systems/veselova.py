@@ -22,6 +22,8 @@ between 0.91 and 2.24.
 
 from __future__ import annotations
 
+import math
+
 import jax.numpy as jnp
 from jax import Array
 
@@ -90,4 +92,4 @@ def scene(q: Array, p: Parameters) -> Scene:
 
 def typical_state() -> tuple[Array, Array]:
     theta, spin = 1.1, 0.9
-    return jnp.array([0.2, theta, 0.7]), jnp.array([-jnp.cos(theta) * spin, -0.3, spin])
+    return jnp.array([0.2, theta, 0.7]), jnp.array([-math.cos(theta) * spin, -0.3, spin])

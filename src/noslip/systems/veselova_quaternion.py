@@ -24,6 +24,7 @@ from noslip import rotations
 from noslip.scenes import Scene
 from noslip.system import Parameters, System
 from noslip.systems import _looks
+from noslip.systems._states import in_one_program
 
 
 def moments(p: Parameters) -> Array:
@@ -63,6 +64,7 @@ def scene(q: Array, p: Parameters) -> Scene:
     return _looks.about_a_point(q, moments(p), jnp.array([0.0, 0.0, 1.0]), "torque")
 
 
+@in_one_program
 def typical_state() -> tuple[Array, Array]:
     u = rotations.from_euler("zxz", [0.3, 0.8, -0.4])
     return u, rotations.frame("space")(u) @ jnp.array([-0.9, 0.25, 0.0])

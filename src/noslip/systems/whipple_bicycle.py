@@ -54,7 +54,11 @@ def model(**parameters: float) -> Model:
         ("B", "frame", "ground", free(sequence="zxy"), (p["xB"], 0.0, hub + p["zB"])),
         ("H", "fork", "frame", steering, (p["xH"], 0.0, hub + p["zH"])),
     ):
-        inertia = [[f"I{of}xx", 0.0, f"I{of}xz"], [0.0, f"I{of}yy", 0.0], [f"I{of}xz", 0.0, f"I{of}zz"]]
+        inertia: list[list[float | str]] = [
+            [f"I{of}xx", 0.0, f"I{of}xz"],
+            [0.0, f"I{of}yy", 0.0],
+            [f"I{of}xz", 0.0, f"I{of}zz"],
+        ]
         made.body(name, on=on, joint=joint, mass=f"m{of}", centre=centre, inertia=inertia)
     for of, name, on, ahead in (("R", "rear", "frame", 0.0), ("F", "front", "fork", p["w"])):
         radius, moments = p[f"r{of}"], (f"I{of}xx", f"I{of}yy", f"I{of}xx")

@@ -11,8 +11,10 @@ from collections.abc import Callable
 from types import ModuleType
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
+from noslip.engine.backends.numpy_rows import evaluate_anyhow
 from noslip.integrators.base import Integrator
 from noslip.system import Parameters, System
 
@@ -91,4 +93,13 @@ def _spins(u: Array, du: Array) -> tuple[Array, Array]:
 
 
 def _admissible(system: System, q: list[float], v: list[float]) -> Start:
-    return system, jnp.array(q), system.project_velocity(q, v)
+    return system, jnp.array(q), admissible(system, q, v)
+
+
+def admissible(system: System, q: list[float], v: list[float]) -> Array:
+    """The velocity put on the constraint; for one state XLA would be slow."""
+    return jnp.asarray(evaluate_anyhow(_projected, None, system, np.array([q]), np.array([v]))[0])
+
+
+def _projected(_: None, system: System, q: Array, v: Array) -> Array:
+    return system.project_velocity(q, v)

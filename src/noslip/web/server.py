@@ -25,6 +25,7 @@ from noslip.web.page import BUILT, page, policy
 from noslip.web.subjects import subject
 
 ADDRESS = "127.0.0.1"
+LONGEST = 1000  # characters of a method in a request
 HEADERS = {
     "Cache-Control": "no-store",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -83,6 +84,9 @@ class Explorer:
 
     def method(self, name: str, text: str) -> str:
         """A method on a system, as the page reads it."""
+        if len(text) > LONGEST:
+            sentence = f"a method must be written in at most {LONGEST} characters, but {len(text)} were sent"
+            raise Refused(HTTPStatus.BAD_REQUEST, sentence)
         with self.busy:
             about = self._subject(name)
             try:
@@ -124,9 +128,14 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self) -> tuple[str, str]:
         self._require_own()
-        address = urlsplit(self.path)
+        try:
+            address = urlsplit(self.path)
+        except ValueError:
+            raise Refused(HTTPStatus.NOT_FOUND) from None
         token, slash, rest = address.path.removeprefix("/").partition("/")
-        if not (slash and secrets.compare_digest(token.encode(), self.server.token.encode())):
+        if address.netloc or not (
+            slash and secrets.compare_digest(token.encode(), self.server.token.encode())
+        ):
             raise Refused(HTTPStatus.NOT_FOUND)
         asked = {name: values[-1] for name, values in parse_qs(address.query).items()}
         explorer = self.server.explorer

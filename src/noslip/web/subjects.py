@@ -12,6 +12,7 @@ import numpy as np
 
 from noslip import integrators, names
 from noslip.integrators.base import Integrator
+from noslip.run.arguments import refuse_off
 from noslip.saved import integrator_of, system_of
 from noslip.system import System
 from noslip.systems import Source, open_source
@@ -32,6 +33,14 @@ def subject(
         imported, made = source.name, f"{source.name}.system({given})"
     python = f"from noslip.systems import {imported}\n\nsystem = {made}"
     return Subject(source.name, _title(source), python, model, np.asarray(q, float), np.asarray(v, float))
+
+
+def given(
+    source: Source, model: System, arguments: Mapping[str, Any], q: np.ndarray, v: np.ndarray
+) -> Subject:
+    """The same with a state that a reader has given, which is refused off the constraints."""
+    refuse_off(model.at(0.0) if model.moving else model, q, v)
+    return subject(source, model, arguments, q, v)
 
 
 def of_run(path: Path) -> tuple[Subject, Integrator]:

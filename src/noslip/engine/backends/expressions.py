@@ -10,9 +10,10 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, Self, TypeVar
 
-from noslip.engine.program import CannotTranslate, Dense, Loop, Number, Program, Rolled, Visitor
+from noslip.engine.program import CannotTranslate, Dense, Evaluation, Loop, Number, Program
 
 
 class Expression(Protocol):
@@ -43,33 +44,34 @@ class NotExpressible(CannotTranslate):
     """A program with an operation that has no analytic expression; the text says which."""
 
 
-def expressions(
-    program: Program,
-    inputs: Sequence[E],
-    number: Callable[[Number], E],
-    functions: Mapping[str, Callable[..., E]],
-    choices: Mapping[str, Callable[..., E]] | None = None,
-) -> list[E]:
-    """The outputs of a program for these inputs; `number` makes a constant, `functions` are those
-    by name, and `choices` those that decide, for numbers that stay."""
-    writer = _Expressions(program, inputs, number, {**ARITHMETIC, **functions}, choices or {})
+@dataclass(frozen=True)
+class Algebra(Generic[E]):
+    """Where expressions live: `number` makes a constant, `functions` are those by name, and `choices` those
+    that decide, for numbers that stay."""
+
+    number: Callable[[Number], E]
+    functions: Mapping[str, Callable[..., E]]
+    choices: Mapping[str, Callable[..., E]] = field(default_factory=dict)
+    total: Callable[[list[E]], E] = lambda terms: functools.reduce(operator.add, terms)
+
+    def apply(self, name: str, *values: E) -> E:
+        return (self.functions.get(name) or self.choices[name])(*values)
+
+
+def expressions(program: Program, inputs: Sequence[E], algebra: Algebra[E]) -> list[E]:
+    """The outputs of a program for these inputs."""
+    writer = _Expressions(program, inputs, algebra)
     return [writer.value(o) for o in program.outputs]
 
 
-class _Expressions(Visitor, Generic[E]):
-    def __init__(
-        self,
-        program: Program,
-        inputs: Sequence[E],
-        number: Callable[[Number], E],
-        operations: Mapping[str, Callable[..., E]],
-        choices: Mapping[str, Callable[..., E]],
-    ):
-        self.program, self.number = program, number
+class _Expressions(Evaluation[E]):
+    def __init__(self, program: Program, inputs: Sequence[E], algebra: Algebra[E]):
+        self.program, self.number = program, algebra.number
         self.values: dict[int, E] = dict(zip(program.inputs, inputs, strict=True))
-        self.operations = {**operations, **choices}
+        operations = {**ARITHMETIC, **algebra.functions}
+        self.operations = {**operations, **algebra.choices}
         self.block(program.setup)
-        self.operations = {**operations}
+        self.operations = operations
         self.block(program.main)
 
     def value(self, node: int) -> E:
@@ -90,16 +92,6 @@ class _Expressions(Visitor, Generic[E]):
 
     def loop(self, loop: Loop) -> None:
         raise NotExpressible("a loop that ends by a condition has no analytic expression")
-
-    def rolled(self, item: Rolled) -> None:
-        x = [self.value(i) for i in item.inits]
-        for k in range(item.length):
-            self.values.update(zip(item.params, x, strict=True))
-            self.values.update((r, self.value(t[k])) for r, t in zip(item.reads, item.tables, strict=True))
-            self.block(item.body)
-            x = [self.value(o) for o in item.outs]
-            self.values.update((s[k], self.value(w)) for s, w in zip(item.stacked, item.writes, strict=True))
-        self.values.update(zip(item.results, x, strict=True))
 
     def dense(self, item: Dense) -> None:
         n, flat = item.size[0], [self.value(a) for a in item.inputs]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from noslip.engine.backends.paired import Pair
 from noslip.engine.program import UNUSED, Called, Loop, Program, uses, walk
 
 if TYPE_CHECKING:
@@ -18,8 +19,14 @@ SIGNATURE = "void @{}(ptr noalias %given, ptr noalias %made)"
 
 
 def call(w: LlvmWriter, item: Called) -> None:
-    """Call a program, which is written on first use."""
-    name, t = _function_of(w, item.function), w.type("f")
+    """Call a program, which is written on first use; a short one is written in its place."""
+    if item.is_short():
+        outer = w.program, w.names
+        values = w.inline(item.function, [w.name(a) for a in item.inputs])
+        w.program, w.names = outer
+        w.names.update(zip(item.results, values, strict=True))
+        return
+    name, t = _function_of(w, item.function, w.lanes), w.type("f")
     given, made = w.stack("f", len(item.inputs)), w.stack("f", len(item.results))
     for k, a in enumerate(item.inputs):
         place = w.emit(f"getelementptr {t}, ptr {given}, i64 {k}")
@@ -30,10 +37,30 @@ def call(w: LlvmWriter, item: Called) -> None:
         w.names[r] = w.emit(f"load {t}, ptr {place}, align 8")
 
 
-def _function_of(w: LlvmWriter, program: Program) -> str:
-    """The name of the module's function that a program of floats is."""
-    if id(program) not in w.functions:
-        inner, t = w.inner(), w.type("f")
+def call_both(w: LlvmWriter, pair: Pair) -> None:
+    """Call a program of numbers in two lanes."""
+    count, results = len(pair.first.inputs), len(pair.first.results)
+    name = _function_of(w, pair.first.function, 2)
+    given, made = w.stack("f", 2 * count), w.stack("f", 2 * results)
+    for k, numbers in enumerate(zip(pair.first.inputs, pair.second.inputs, strict=True)):
+        lanes = "poison"
+        for lane, a in enumerate(numbers):
+            lanes = w.emit(f"insertelement <2 x double> {lanes}, double {w.name(a)}, i32 {lane}")
+        place = w.emit(f"getelementptr <2 x double>, ptr {given}, i64 {k}")
+        w.line(f"store <2 x double> {lanes}, ptr {place}, align 8")
+    w.line(f"call void @{name}(ptr {given}, ptr {made})")
+    for lane, item in enumerate(pair):
+        for k, r in enumerate(item.results):
+            place = w.emit(f"getelementptr double, ptr {made}, i64 {2 * k + lane}")
+            w.names[r] = w.emit(f"load double, ptr {place}, align 8")
+
+
+def _function_of(w: LlvmWriter, program: Program, lanes: int) -> str:
+    """The name of the module's function that a program of floats is in so many lanes."""
+    key = (id(program), lanes)
+    if key not in w.functions:
+        inner = w.inner(lanes)
+        t = inner.type("f")
         places = [inner.emit(f"getelementptr {t}, ptr %given, i64 {k}") for k in range(len(program.inputs))]
         values = inner.inline(program, [inner.emit(f"load {t}, ptr {at}, align 8") for at in places])
         for k, value in enumerate(values):
@@ -43,8 +70,8 @@ def _function_of(w: LlvmWriter, program: Program) -> str:
         name = inner.fresh("function")
         w.take(inner)
         w.routines[name] = inner.function(f"internal {SIGNATURE.format(name)} noinline")
-        w.functions[id(program)] = name
-    return w.functions[id(program)]
+        w.functions[key] = name
+    return w.functions[key]
 
 
 def of_numbers(w: LlvmWriter, name: str, program: Program) -> str:

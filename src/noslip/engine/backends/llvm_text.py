@@ -10,10 +10,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping, Sequence
 
-from noslip.engine.backends import llvm_functions
-from noslip.engine.backends.llvm_dense import ROUTINES
+from noslip.engine.backends import llvm_dense, llvm_functions
+from noslip.engine.backends.paired import Pair, in_pairs
 from noslip.engine.program import (
     UNUSED,
+    Block,
     Called,
     Dense,
     Loop,
@@ -50,11 +51,12 @@ class LlvmWriter(Visitor):
         self.names: dict[int, str] = {}
         self.declared: set[str] = set()
         self.routines: dict[str, str] = {}
-        self.functions: dict[int, str] = {}  # names of programs that are called
+        self.functions: dict[tuple[int, int], str] = {}  # names of programs that are called, and their lanes
         self.rare: dict[str, Callable[[LlvmWriter], str]] = {}  # write what hardly ever runs, by name
         self.outlines = self.lanes == self.pitch  # whether rare loops become such functions
         # entries of a row that a dense solve takes at once
         self.side_by_side = 4 if self.lanes == self.pitch == 1 else 1
+        self.pairs = self.lanes == self.pitch == 1  # whether calls of numbers are made in pairs
         self.allocas: list[str] = []
         self.label = "entry"
         self.mask: str | None = None  # the lanes that the innermost loop is running for
@@ -69,6 +71,7 @@ class LlvmWriter(Visitor):
         writer = self.new(lanes or self.lanes)
         writer.used, writer.functions, writer.outlines = self.used, self.functions, self.outlines
         writer.side_by_side = self.side_by_side if writer.lanes == 1 else 1
+        writer.pairs = self.pairs and writer.lanes == 1
         return writer
 
     def take(self, inner: LlvmWriter) -> None:
@@ -155,6 +158,13 @@ class LlvmWriter(Visitor):
         if found is None:
             found = self.names[node] = self.literal(self.program.constant(node))
         return found
+
+    def block(self, block: Block) -> None:
+        for item in in_pairs(self.program.nodes, block) if self.pairs else block.items:
+            if isinstance(item, Pair):
+                llvm_functions.call_both(self, item)
+            else:
+                self.item(item)
 
     def operation(self, number: int) -> None:
         self.names[number] = self.expression(self.program.nodes[number])
@@ -342,7 +352,7 @@ class LlvmWriter(Visitor):
         one = self.emit(f"insertelement {wide} poison, {t} {value}, i32 0")
         return self.emit(f"shufflevector {wide} {one}, {wide} poison, {zeros}")
 
-    # ---- dense solves -----------------------------------------------------------------------------
+    # ---- in memory --------------------------------------------------------------------------------
     def stack(self, kind: str, size: int = 1) -> str:
         """Memory of the function for `size` values."""
         name = "%" + self.fresh("array")
@@ -350,24 +360,7 @@ class LlvmWriter(Visitor):
         return name
 
     def dense(self, item: Dense) -> None:
-        rows, size, t = item.size[0], len(item.inputs), self.type("f")
-        routine = f"{item.routine}_{'_'.join(map(str, item.size))}_{self.lanes}"
-        if routine not in self.routines:
-            inner = self.inner()
-            ROUTINES[item.routine](inner, *item.size)
-            inner.line("ret void")
-            self.declared |= inner.declared
-            self.routines[routine] = inner.function(f"internal void @{routine}(ptr noalias %array)")
-        array = self.stack("f", size)
-        for k, a in enumerate(item.inputs):
-            place = self.emit(f"getelementptr {t}, ptr {array}, i64 {k}")
-            self.line(f"store {t} {self.name(a)}, ptr {place}, align 8")
-        self.line(f"call void @{routine}(ptr {array})")
-        columns, wide = size // rows, len(item.results) // rows
-        for k, r in enumerate(item.results):
-            row, column = divmod(k, wide)
-            place = self.emit(f"getelementptr {t}, ptr {array}, i64 {(row + 1) * columns - wide + column}")
-            self.names[r] = self.emit(f"load {t}, ptr {place}, align 8")
+        llvm_dense.call(self, item)
 
     def call_of(self, item: Called) -> None:
         llvm_functions.call(self, item)

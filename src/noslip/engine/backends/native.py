@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 Type = type[ctypes._SimpleCData]
 LARGE = 8000  # lines of text from which on the standard passes take longer than they gain
 PASSES = ("sroa", "loop_simplify", "lcssa", "loop_rotate", "loop_unroll", "simplify_cfg")  # the most useful
+LONG = 20_000  # lines from which on LLVM's quick choice of instructions is anything but quick
 OPTIMIZE = 1  # the programs come simplified: more passes take twice as long and gain nothing (measured)
 
 
@@ -114,9 +115,21 @@ def _words(text: str, quickly: bool) -> str:
     return f"code {_surroundings()} {'quickly' if quickly else OPTIMIZE}\n{text}"
 
 
+@functools.cache
+def _choose_instructions_by_blocks() -> None:
+    """LLVM's quick choice of instructions, one by one, takes a time that grows as the square of a block that
+    reads many numbers: 27 s where the usual choice takes 1 s. The option is one of the process: from here on
+    small programs that are made quickly take a third longer; bits and optimised code do not depend on it."""
+    import llvmlite.binding as llvm
+
+    llvm.set_option("noslip", "-fast-isel=false")
+
+
 def _compiled(text: str, quickly: bool) -> bytes:
     import llvmlite.binding as llvm
 
+    if quickly and text.count("\n") > LONG:
+        _choose_instructions_by_blocks()
     machine = _machine(0 if quickly else OPTIMIZE)
     module = llvm.parse_assembly(text)
     module.triple, module.data_layout = machine.triple, str(machine.target_data)

@@ -25,12 +25,11 @@ from noslip.engine.program import (
     UNUSED,
     CannotTranslate,
     Dense,
+    Evaluation,
     Loop,
     Number,
     Program,
     PyTree,
-    Rolled,
-    Visitor,
 )
 from noslip.engine.translate import translate
 from noslip.engine.translate.builder import KINDS
@@ -106,7 +105,7 @@ def in_python(program: Program) -> Callable[..., tuple[Number, ...]] | None:
     return run
 
 
-class _Run(Visitor):
+class _Run(Evaluation[ArrayLike]):
     def __init__(self, program: Program, inputs: Sequence[ArrayLike]):
         self.program = program
         self.active = np.array(True)  # the rows that the innermost loop is running for
@@ -137,16 +136,6 @@ class _Run(Visitor):
             active = np.logical_and(active, self.value(loop.again))
         self.active = outer
         self.values.update((r, v) for r, v in zip(loop.results, x, strict=True) if r != UNUSED)
-
-    def rolled(self, item: Rolled) -> None:
-        x = [self.value(i) for i in item.inits]
-        for k in range(item.length):
-            self.values.update(zip(item.params, x, strict=True))
-            self.values.update((r, self.value(t[k])) for r, t in zip(item.reads, item.tables, strict=True))
-            self.block(item.body)
-            x = [self.value(o) for o in item.outs]
-            self.values.update((s[k], self.value(w)) for s, w in zip(item.stacked, item.writes, strict=True))
-        self.values.update(zip(item.results, x, strict=True))
 
     def dense(self, item: Dense) -> None:
         n = item.size[0]

@@ -1,7 +1,7 @@
-"""Questions about a system that every run asks anew: by NumPy, and by machine code from some time on.
+"""Questions about a system, answered by machine code: at once, or from some time on and by NumPy before.
 
-To compile a question takes as long as to answer it some dozen times. Answers may differ in their last digits,
-so they are for checks and not for results.
+To compile a question takes as long as to answer it some dozen times by NumPy, whose answers may differ in
+their last digits: good for the checks that every run makes anew, and not for results.
 """
 
 from __future__ import annotations
@@ -37,9 +37,20 @@ def evaluate_often(
     leaves, structure, shapes = anatomy(fixed)
     row = tuple(np.shape(x)[1:] for x in arrays)
     question = _question(function, static, structure, shapes, row)
-    if (code := question.code()) is None:
+    question.asked += 1
+    if question.asked <= OFTEN or (code := question.code) is None:
         return evaluate(function, static, fixed, *arrays)
     return code(leaves, arrays)
+
+
+def evaluate_by_code(
+    function: Callable[..., PyTree], static: Hashable, fixed: PyTree, *arrays: np.ndarray
+) -> PyTree | None:
+    """The same by machine code alone, or None where that cannot be made."""
+    leaves, structure, shapes = anatomy(fixed)
+    row = tuple(np.shape(x)[1:] for x in arrays)
+    code = _question(function, static, structure, shapes, row).code
+    return None if code is None else code(leaves, arrays)
 
 
 class _Question(Large):
@@ -52,13 +63,9 @@ class _Question(Large):
     def nodes(self) -> int:
         return USUAL
 
-    def code(self) -> _Code | None:
-        """What answers it, if it has been asked often."""
-        self.asked += 1
-        return self._code if self.asked > OFTEN else None
-
     @functools.cached_property
-    def _code(self) -> _Code | None:
+    def code(self) -> _Code | None:
+        """What answers it, if there is a scalar program."""
         function = self.function
         try:
             program = stored.program(

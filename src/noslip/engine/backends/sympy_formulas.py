@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import sympy as sp
 
-from noslip.engine.backends.expressions import expressions
+from noslip.engine.backends.expressions import Algebra, expressions
 from noslip.engine.program import Number, Program
 
 FUNCTIONS: Mapping[str, Callable[..., sp.Expr]] = {
@@ -24,7 +24,7 @@ FUNCTIONS: Mapping[str, Callable[..., sp.Expr]] = {
 
 def sympy_formulas(program: Program, inputs: Sequence[sp.Expr]) -> list[sp.Expr]:
     """The outputs of a program, translated with `expand=False`, for these inputs."""
-    return expressions(program, inputs, exact, FUNCTIONS)
+    return expressions(program, inputs, Algebra(exact, FUNCTIONS))
 
 
 def exact(value: Number) -> sp.Expr:

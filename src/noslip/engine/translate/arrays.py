@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
@@ -38,6 +39,18 @@ def refuse_wrapping(name: str, dtype: DTypeLike) -> None:
     risky = {"mul", "shift_left", "convert"} | ({"neg", "not"} if plain.kind == "u" else set())
     if plain in (np.int32, np.uint32, np.uint64) and name in risky:
         raise CannotTranslate(f"'{name}' of {plain} may wrap around; int64 is translated")
+
+
+Fold: TypeAlias = Callable[[Callable[[int, int], int], list[int]], int]
+
+
+def _as_a_tree(combine: Callable[[int, int], int], numbers: list[int]) -> int:
+    """For what does not depend on the order: pairs, pairs of those and so on, the shortest way to the
+    last."""
+    while len(numbers) > 1:
+        rest = numbers[len(numbers) // 2 * 2 :]
+        numbers = [*map(combine, numbers[::2], numbers[1::2]), *rest]
+    return numbers[0]
 
 
 class ArrayOperations:
@@ -272,17 +285,21 @@ class ArrayOperations:
         return out
 
     # ---- reductions and products ------------------------------------------------------------------
-    def reduce(self, function: Callable[..., int], x: Nodes, axes: Sequence[int], start: Number) -> Nodes:
+    def reduce(
+        self,
+        function: Callable[..., int],
+        x: Nodes,
+        axes: Sequence[int],
+        start: Number,
+        fold: Fold = functools.reduce,
+    ) -> Nodes:
         kept = [k for k in range(x.ndim) if k not in axes]
         inner = math.prod(x.shape[k] for k in axes)
         rows = np.transpose(x, [*kept, *axes]).reshape(*(x.shape[k] for k in kept), inner)
         out = np.empty(rows.shape[:-1], dtype=np.int64)
         for place in np.ndindex(*out.shape):
-            numbers = rows[place].tolist()
-            total = numbers[0] if numbers else self.b.const(start)
-            for number in numbers[1:]:
-                total = function(self.b, total, number)
-            out[place] = total
+            numbers = rows[place].tolist() or [self.b.const(start)]
+            out[place] = fold(functools.partial(function, self.b), numbers)
         return out
 
     def _reduce_sum(self, eqn: JaxprEqn, x: Nodes) -> Nodes:
@@ -293,16 +310,16 @@ class ArrayOperations:
         return self.reduce(Builder.mul, x, eqn.params["axes"], 1.0)
 
     def _reduce_max(self, eqn: JaxprEqn, x: Nodes) -> Nodes:
-        return self.reduce(Builder.larger, x, eqn.params["axes"], -math.inf)
+        return self.reduce(Builder.larger, x, eqn.params["axes"], -math.inf, _as_a_tree)
 
     def _reduce_min(self, eqn: JaxprEqn, x: Nodes) -> Nodes:
-        return self.reduce(Builder.smaller, x, eqn.params["axes"], math.inf)
+        return self.reduce(Builder.smaller, x, eqn.params["axes"], math.inf, _as_a_tree)
 
     def _reduce_and(self, eqn: JaxprEqn, x: Nodes) -> Nodes:
-        return self.reduce(Builder.both, x, eqn.params["axes"], True)
+        return self.reduce(Builder.both, x, eqn.params["axes"], True, _as_a_tree)
 
     def _reduce_or(self, eqn: JaxprEqn, x: Nodes) -> Nodes:
-        return self.reduce(Builder.either, x, eqn.params["axes"], False)
+        return self.reduce(Builder.either, x, eqn.params["axes"], False, _as_a_tree)
 
     def _cumulative(self, function: Callable[..., int], eqn: JaxprEqn, x: Nodes) -> Nodes:
         axis, back = eqn.params["axis"], eqn.params["reverse"]
@@ -349,17 +366,24 @@ class ArrayOperations:
         rows_x, rows_y = (math.prod(z.shape[k] for k in f) for z, f in ((x, fx), (y, fy)))
         left = np.transpose(x, [*bx, *fx, *cx]).reshape(*batch, rows_x, inner)
         right = np.transpose(y, [*by, *fy, *cy]).reshape(*batch, rows_y, inner)
-        out = np.empty((*batch, left.shape[-2], right.shape[-2]), dtype=np.int64)
+        out = np.empty((*batch, rows_x, rows_y), dtype=np.int64)
         for place in np.ndindex(*batch):
-            rows, columns = left[place].tolist(), right[place].tolist()
-            for i, row in enumerate(rows):
-                for j, column in enumerate(columns):
-                    out[(*place, i, j)] = self.dot(row, column)
+            out[place] = self.product(left[place], right[place].T)
         return out.reshape((*batch, *(x.shape[k] for k in fx), *(y.shape[k] for k in fy)))
 
-    def dot(self, row: list[int], column: list[int]) -> int:
-        b = self.b
-        total = b.const(0.0) if not row or b.nodes[row[0]].kind == "f" else b.const(0)
-        for x, y in zip(row, column, strict=True):
-            total = b.add(total, b.mul(x, y))
-        return total
+    def product(self, x: Nodes, y: Nodes) -> Nodes:
+        """Of two matrices; what exact zeros make zero is not looked at."""
+        b, n, m = self.b, len(x), y.shape[1]
+        rows, columns = x.tolist(), y.T.tolist()
+        zero = b.const(0.0) if not x.size or b.nodes[rows[0][0]].kind == "f" else b.const(0)
+        left, right = x != b.const(0.0), y != b.const(0.0)
+        places = [np.flatnonzero(row).tolist() for row in left]
+        known = [set(np.flatnonzero(column).tolist()) for column in right.T]
+        out = np.full((n, m), zero, dtype=np.int64)
+        for i, j in np.argwhere(left.astype(float) @ right.astype(float)).tolist():
+            row, column, both, total = rows[i], columns[j], known[j], zero
+            for k in places[i]:
+                if k in both:
+                    total = b.add(total, b.mul(row[k], column[k]))
+            out[i, j] = total
+        return out

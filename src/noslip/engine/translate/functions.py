@@ -8,11 +8,13 @@ polynomials use. Beyond 2^30 see `huge_angles`, which is called too.
 
 from __future__ import annotations
 
+import functools
 import math
 import struct
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from noslip.engine.program import Block, Program, finish
 from noslip.engine.translate.builder import Builder
 
 MAGIC = 1.5 * 2.0**52  # adding it rounds to a whole number and puts that number in the low bits
@@ -126,6 +128,25 @@ def _trigonometric(b: Builder, x: int) -> tuple[int, int]:
     )
     b.remember(("trigonometric", x), (out[2], out[3]))
     return out[2], out[3]
+
+
+@functools.cache
+def _sine_and_cosine() -> Program:
+    b = Builder()
+    b.blocks = [Block(), Block()]
+    x = b.input("f", 1)
+    return finish(b.nodes, b.blocks, [x], 0, list(_trigonometric(b, x)), None)
+
+
+def by_a_call(b: Builder, name: str, *x: int) -> int | None:
+    """The sine or the cosine by a call of one function that makes both, for programs with so many that it
+    pays to make several at once; nothing for other functions."""
+    if name not in ("sin", "cos") or b.value(x[0]) is not None:
+        return None
+    if (found := b.recall(("trigonometric", *x))) is None:
+        found = tuple(b.call(_sine_and_cosine(), x))
+        b.remember(("trigonometric", *x), found)
+    return found[name == "cos"]
 
 
 def exp(b: Builder, x: int) -> int:

@@ -1,7 +1,7 @@
 """The functions of the C library that machine code calls, as programs of our own: the same bits in scalars,
 in lanes, on a GPU, on any machine. Errors are below 3 ulp (tested); `fmod` is exact.
 
-They are functions that code calls, not written out at each place as sin, cos, exp and log are.
+They are functions that code calls, not written out at each place as sin, cos, tan, exp and log are.
 """
 
 from __future__ import annotations

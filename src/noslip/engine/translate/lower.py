@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Hashable, Sequence
+from itertools import accumulate, pairwise
 from typing import TypeAlias
 
 import jax
@@ -23,7 +24,7 @@ from noslip.engine.translate import jaxprs, solves, sweeps
 from noslip.engine.translate.arrays import ArrayOperations, Nodes, kind_of, refuse_wrapping
 from noslip.engine.translate.builder import Builder
 from noslip.engine.translate.elementwise import ELEMENTWISE, round_away
-from noslip.engine.translate.functions import FUNCTIONS
+from noslip.engine.translate.functions import FUNCTIONS, by_a_call
 from noslip.engine.translate.jaxprs import array_of
 from noslip.engine.translate.placement import LIMIT, Abandoned
 from noslip.numerics import blocks
@@ -181,6 +182,10 @@ class _Lower(ArrayOperations):
             out[place] = solve(self.b, a[place], b[place])
         return out
 
+    def _solve_again(self, eqn: JaxprEqn, a: Nodes, inverse: Nodes, y: Nodes) -> Nodes:
+        found = solves.known_solve(self.b, a, y[:, None])
+        return self.product(inverse, y[:, None])[:, 0] if found is None else found[:, 0]
+
     def _derivative_block(self, eqn: JaxprEqn, *args: Nodes) -> Nodes:
         """On the nodes of the function itself where that can be, else by JAX's derivatives: decided here."""
         p, lead = eqn.params, eqn.params["lead"]
@@ -199,18 +204,23 @@ class _Lower(ArrayOperations):
 
     def _block_at(self, source: sweeps.Straight, key: sweeps.Key, given: list[int]) -> Sequence[int]:
         """The entries of a block at these arguments: called where it is long, else written out."""
+        elementary = self._elementary_of_many if self.expand and source.has_long() else self.elementary
         if self.expand and source.is_long(key):
             known = tuple(self.b.value(k) for k in given)
             function = source.function(key, known, lambda b: _Lower(b, True, "").elementary)
-            if function.program.size() >= sweeps.CALLED:
-                inputs = [given[k] for k in function.reads]
+            if function.size >= sweeps.CALLED:
+                inputs = function.inputs(elementary, given)
                 made = self._remembered(
                     ("call", id(function.program), *inputs), lambda: self.b.call(function.program, inputs)
                 )
-                return function.entries_of(self.b, given, made)
+                return function.entries_of(self.b, inputs, made)
         return self._remembered(
-            (source, *key, *given), lambda: sweeps.replay(source, key, self.b, self.elementary, given)
+            (source, *key, *given), lambda: sweeps.replay(source, key, self.b, elementary, given)
         )
+
+    def _elementary_of_many(self, name: str, *x: int) -> int:
+        found = by_a_call(self.b, name, *x)
+        return self.elementary(name, *x) if found is None else found
 
     def _remembered(self, key: Hashable, make: Callable[[], Sequence[int]]) -> Sequence[int]:
         """What was made from the same arguments before, in a block that is still open."""
@@ -385,9 +395,6 @@ def _ravel(arrays: Sequence[Nodes]) -> list[int]:
 
 
 def _unravel(numbers: Sequence[int], shapes: Sequence[Shape]) -> list[Nodes]:
-    out, first = [], 0
-    for shape in shapes:
-        size = math.prod(shape)
-        out.append(np.array(numbers[first : first + size], dtype=np.int64).reshape(shape))
-        first += size
-    return out
+    ends = [0, *accumulate(map(math.prod, shapes))]
+    parts = (np.array(numbers[a:b], dtype=np.int64) for a, b in pairwise(ends))
+    return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]

@@ -1,4 +1,4 @@
-"""Small linear solves in scalar programs: written out where they are tiny or sparse, rolled loops otherwise.
+"""Linear solves in scalar programs: written out where they are tiny or sparse, rolled loops otherwise.
 
 Rolled routines work on an array in memory with partial pivoting, one pivot row per lane; their arithmetic
 does not depend on the number of lanes.
@@ -6,15 +6,42 @@ does not depend on the number of lanes.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
+from noslip.engine.translate import sparse
 from noslip.engine.translate.arrays import Nodes
 from noslip.engine.translate.builder import Builder
 
-WRITTEN_OUT = 12  # symmetric solves up to this size, and larger ones that are mostly zeros
+WRITTEN_OUT = sparse.SMALLEST - 1  # symmetric solves up to this size
 
 
-def solve(b: Builder, a: Nodes, y: Nodes, definite: bool = False) -> Nodes:
+def solve(b: Builder, a: Nodes, y: Nodes) -> Nodes:
+    """By elimination with known places where that pays; densely where that is not accurate."""
+    found = sparse.checked_solve(b, a, y) if y.shape[1] < len(a) else None  # an inverse is full
+    if found is None:
+        return dense_solve(b, a, y)
+    x, accurate = found
+
+    def once(_: list[int]) -> list[int]:
+        return [b.const(False), *dense_solve(b, a, y).ravel().tolist()]
+
+    results = b.loop([b.invert(accurate), *x.ravel().tolist()], lambda values: values[0], once)
+    return np.array(results[1:], dtype=np.int64).reshape(y.shape)
+
+
+def known_solve(b: Builder, a: Nodes, y: Nodes) -> Nodes | None:
+    """By elimination with known places; no number where that is not accurate, and None where it does not
+    pay."""
+    if (found := sparse.checked_solve(b, a, y)) is None:
+        return None
+    nothing = b.const(math.nan)
+    x = [b.select(found[1], number, nothing) for number in found[0].ravel().tolist()]
+    return np.array(x, dtype=np.int64).reshape(y.shape)
+
+
+def dense_solve(b: Builder, a: Nodes, y: Nodes, definite: bool = False) -> Nodes:
     """Gauss-Jordan with partial pivoting; with the identity on the right, in place."""
     n, k = y.shape
     if n == 1:
@@ -30,8 +57,9 @@ def solve(b: Builder, a: Nodes, y: Nodes, definite: bool = False) -> Nodes:
 def spd_solve(b: Builder, a: Nodes, y: Nodes) -> Nodes:
     """LDL^T without pivoting; products with exact zeros vanish while it is written."""
     n = len(a)
-    if n > WRITTEN_OUT and sum(b.value(x) != 0 for x in a.ravel().tolist()) > 4 * n:
-        return solve(b, a, y, definite=True)
+    if n > WRITTEN_OUT:
+        found = sparse.spd_solve(b, a, y)
+        return dense_solve(b, a, y, definite=True) if found is None else found
     low: list[list[int]] = [[] for _ in range(n)]
     diagonal: list[int] = []
     reciprocal: list[int] = []

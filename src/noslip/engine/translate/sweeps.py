@@ -3,7 +3,8 @@
 A function of arrays is traced once. Its nodes are never run: they are what `block` differentiates, in the
 same builder, so that values, gradients and second derivatives share what they have in common and exact zeros
 vanish as they are made. `replay` writes the nodes of a block into the program of whoever asks.
-Loops, whole numbers and operations without a rule here raise `CannotTranslate`; then JAX's derivatives do it.
+Loops, whole numbers and operations without a rule in `slopes` raise `CannotTranslate`; then JAX's
+derivatives do it.
 """
 
 from __future__ import annotations
@@ -15,26 +16,32 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from noslip.engine.kept import Large
-from noslip.engine.program import Block, CannotTranslate, Number, Program, finish
+from noslip.engine.program import Block, CannotTranslate, Number, Program, finish, uses, walk
 from noslip.engine.translate.arrays import Nodes
 from noslip.engine.translate.builder import Builder
 from noslip.engine.translate.functions import FUNCTIONS
+from noslip.engine.translate.slopes import RULES
 
 LIMIT = 200_000  # nodes of a function with all its derivatives; what is not asked for is not compiled
+Readers: TypeAlias = dict[int, list[int]]  # for a node those that read it
 Partials: TypeAlias = list[tuple[int, int]]  # an operand, and the derivative by it
 Known: TypeAlias = tuple[Number | None, ...]  # for each argument its value, if that is a known number
 Elementary: TypeAlias = Callable[..., int]  # writes an elementary function of that name
 Lowered: TypeAlias = Callable[[Builder, list[Nodes]], Nodes]
 Key: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
-TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
+
+
+def _empty() -> Builder:
+    b = Builder(LIMIT)
+    b.blocks = [Block(), Block()]
+    return b
 
 
 class Straight(Large):
     """A function of arrays as nodes, with its derivatives as far as they have been asked for."""
 
     def __init__(self, shapes: Sequence[tuple[int, ...]], lower: Lowered):
-        self.b = Builder(LIMIT)
-        self.b.blocks = [Block(), Block()]
+        self.b = _empty()
         self.arguments = [self._inputs(shape) for shape in shapes]
         value = lower(self.b, self.arguments)
         if not all(isinstance(item, int) for block in self.b.blocks for item in block.items):
@@ -43,6 +50,9 @@ class Straight(Large):
         self.directions: dict[tuple[int, ...], list[Nodes]] = {(): []}
         self.orders: dict[tuple[int, ...], list[int]] = {}
         self.functions: dict[tuple[Key, Known], BlockFunction] = {}
+        self.slopes: dict[
+            int, Partials
+        ] = {}  # of the block that is being made, whose columns ask for the same
 
     def nodes(self) -> int:
         return 8 * len(self.b.nodes)  # with the derivatives that will be asked for
@@ -61,6 +71,7 @@ class Straight(Large):
         key = (orders, along)
         if key not in self.made:
             self.made[key] = self._by_argument(*key) if orders else self._along(along)
+            self.slopes.clear()
         return self.made[key]
 
     def is_long(self, key: Key) -> bool:
@@ -68,6 +79,10 @@ class Straight(Large):
         orders, along = key
         order = len(orders) + len(along) + (self.made[(), ()].ndim > 0)
         return order >= 2 and len(self.ancestors(self.block(*key))) > CALLED
+
+    def has_long(self) -> bool:
+        """Whether the function itself has so many operations that its second derivatives are called."""
+        return len(self.ancestors(self.made[(), ()])) > CALLED
 
     def function(self, key: Key, known: Known, elementary: Callable[[Builder], Elementary]) -> BlockFunction:
         """A block as a program to be called, where some of the arguments are known numbers."""
@@ -83,7 +98,7 @@ class Straight(Large):
         source = self.block((), along[:-1])
         x, direction = self.arguments[along[-1]], self._direction(along)[-1]
         seed = dict(zip(x.ravel().tolist(), direction.ravel().tolist(), strict=True))
-        return self._tangents(source, seed)
+        return self._tangents(source, seed, self._readers(source))
 
     def _direction(self, along: tuple[int, ...]) -> list[Nodes]:
         if along not in self.directions:
@@ -99,7 +114,8 @@ class Straight(Large):
         if source.ndim == 0:
             return self._gradient(int(source), self.arguments[i])
         x, one = self.arguments[i], self.b.const(1.0)
-        columns = [self._tangents(source, {k: one}) for k in x.ravel().tolist()]
+        readers = self._readers(source)
+        columns = [self._tangents(source, {k: one}, readers) for k in x.ravel().tolist()]
         out = np.stack(columns, axis=-1).reshape(*source.shape, *x.shape)
         before = out.ndim - x.ndim - sum(self.arguments[k].ndim for k in orders if k > i)
         out = np.moveaxis(out, range(out.ndim - x.ndim, out.ndim), range(before, before + x.ndim))
@@ -115,6 +131,14 @@ class Straight(Large):
         if key not in self.orders:
             self.orders[key] = _ancestors(self.b, key)
         return self.orders[key]
+
+    def _readers(self, outputs: Nodes) -> Readers:
+        """Which ancestors of the outputs read a node."""
+        found: Readers = {}
+        for k in self.ancestors(outputs):
+            for a in self.b.nodes[k].args:
+                found.setdefault(a, []).append(k)
+        return found
 
     def _gradient(self, output: int, x: Nodes) -> Nodes:
         """Reverse: the derivatives of one number."""
@@ -142,11 +166,11 @@ class Straight(Large):
             return [(yes, b.select(c, g, zero)), (no, b.select(c, zero, g))]
         return [(a, b.mul(g, slope)) for a, slope in self._partials(k)]
 
-    def _tangents(self, outputs: Nodes, seed: Mapping[int, int]) -> Nodes:
+    def _tangents(self, outputs: Nodes, seed: Mapping[int, int], readers: Readers) -> Nodes:
         """Forward: the derivatives of many numbers in one direction."""
         b, nodes, zero = self.b, self.b.nodes, self.b.const(0.0)
         dot = dict(seed)
-        for k in self.ancestors(outputs):
+        for k in _reached(seed, readers):
             node = nodes[k]
             if k in dot or node.kind != "f" or not any(a in dot for a in node.args):
                 continue
@@ -165,6 +189,11 @@ class Straight(Large):
 
     def _partials(self, k: int) -> Partials:
         """The derivatives of a node by its operands."""
+        if (found := self.slopes.get(k)) is None:
+            found = self.slopes[k] = self._by_rule(k)
+        return found
+
+    def _by_rule(self, k: int) -> Partials:
         b, node = self.b, self.b.nodes[k]
         args = node.args
         if node.kind != "f" or node.op in ("rint", "floor", "ceil", "itof"):
@@ -175,100 +204,6 @@ class Straight(Large):
         if rule is None:
             raise CannotTranslate(f"the operation '{node.op}' has no derivative in scalar form")
         return list(zip(args, rule(b, k, *args), strict=True))
-
-
-# ---- the derivative of each operation: f(builder, its node, its operands) -------------------------------
-Rule: TypeAlias = Callable[..., Iterable[int]]
-
-
-def _one(b: Builder) -> int:
-    return b.const(1.0)
-
-
-def _inverse(b: Builder, x: int) -> int:
-    return b.div(_one(b), x)
-
-
-def _divided(b: Builder, k: int, x: int, y: int) -> tuple[int, int]:
-    inverse = _inverse(b, y)
-    return inverse, b.neg(b.mul(k, inverse))
-
-
-def _sign(b: Builder, k: int, x: int) -> tuple[int]:
-    zero = b.const(0.0)
-    below = b.select(b.compare("lt", x, zero), b.const(-1.0), zero)
-    return (b.select(b.compare("gt", x, zero), _one(b), below),)
-
-
-def _extreme(wins: str) -> Rule:
-    def rule(b: Builder, k: int, x: int, y: int) -> tuple[int, int]:
-        """A half for each of two that are equal, as JAX has it."""
-        half = b.select(b.compare("eq", x, y), b.const(0.5), b.const(0.0))
-        return tuple(b.select(b.compare(wins, p, q), _one(b), half) for p, q in ((x, y), (y, x)))  # type: ignore[return-value]
-
-    return rule
-
-
-def _root(b: Builder, square: int, sign: float) -> int:
-    """1 / sqrt(1 + sign x^2) of the given x^2."""
-    return _inverse(b, b.sqrt(b.add(_one(b), b.mul(b.const(sign), square))))
-
-
-def _atan2(b: Builder, k: int, y: int, x: int) -> tuple[int, int]:
-    square = b.add(b.mul(x, x), b.mul(y, y))
-    return b.div(x, square), b.neg(b.div(y, square))
-
-
-def _pow(b: Builder, k: int, x: int, y: int) -> tuple[int, int]:
-    exponent = b.value(y)
-    if exponent is None:
-        raise CannotTranslate("a power whose exponent varies is not differentiated as a scalar program")
-    return b.mul(y, b.raw("pow", "f", x, b.const(exponent - 1.0))), b.const(0.0)
-
-
-def _remainder(b: Builder, k: int, x: int, y: int) -> tuple[int, int]:
-    if b.value(y) is None:
-        raise CannotTranslate("a remainder whose divisor varies is not differentiated as a scalar program")
-    return _one(b), b.const(0.0)
-
-
-def _call(name: str) -> Callable[[Builder, int], int]:
-    return lambda b, x: b.raw(name, "f", x)
-
-
-_sin, _cos, _exp, _sinh, _cosh = map(_call, ("sin", "cos", "exp", "sinh", "cosh"))
-RULES: dict[str, Rule] = {
-    "add": lambda b, k, x, y: (_one(b), _one(b)),
-    "sub": lambda b, k, x, y: (_one(b), b.const(-1.0)),
-    "neg": lambda b, k, x: (b.const(-1.0),),
-    "mul": lambda b, k, x, y: (y, x),
-    "div": _divided,
-    "abs": _sign,
-    "sqrt": lambda b, k, x: (b.div(b.const(0.5), k),),
-    "max": _extreme("gt"),
-    "min": _extreme("lt"),
-    "libm:fmod": _remainder,
-    "sin": lambda b, k, x: (_cos(b, x),),
-    "cos": lambda b, k, x: (b.neg(_sin(b, x)),),
-    "tan": lambda b, k, x: (b.add(_one(b), b.mul(k, k)),),
-    "exp": lambda b, k, x: (k,),
-    "log": lambda b, k, x: (_inverse(b, x),),
-    "exp2": lambda b, k, x: (b.mul(b.const(math.log(2.0)), k),),
-    "expm1": lambda b, k, x: (b.add(k, _one(b)),),
-    "log1p": lambda b, k, x: (_inverse(b, b.add(_one(b), x)),),
-    "sinh": lambda b, k, x: (_cosh(b, x),),
-    "cosh": lambda b, k, x: (_sinh(b, x),),
-    "tanh": lambda b, k, x: (b.sub(_one(b), b.mul(k, k)),),
-    "asin": lambda b, k, x: (_root(b, b.mul(x, x), -1.0),),
-    "acos": lambda b, k, x: (b.neg(_root(b, b.mul(x, x), -1.0)),),
-    "atan": lambda b, k, x: (_inverse(b, b.add(_one(b), b.mul(x, x))),),
-    "atan2": _atan2,
-    "asinh": lambda b, k, x: (_root(b, b.mul(x, x), 1.0),),
-    "atanh": lambda b, k, x: (_inverse(b, b.sub(_one(b), b.mul(x, x))),),
-    "erf": lambda b, k, x: (b.mul(b.const(TWO_OVER_ROOT_PI), _exp(b, b.neg(b.mul(x, x)))),),
-    "logistic": lambda b, k, x: (b.mul(k, b.sub(_one(b), k)),),
-    "pow": _pow,
-}
 
 
 # ---- into another program -------------------------------------------------------------------------------
@@ -284,22 +219,39 @@ def _ancestors(b: Builder, outputs: Iterable[int]) -> list[int]:
     return sorted(found)  # a node has a larger number than its operands
 
 
+def _reached(seed: Iterable[int], readers: Readers) -> list[int]:
+    """The nodes that are computed from the seed, each after its operands."""
+    found: set[int] = set()
+    stack = list(seed)
+    while stack:
+        fresh = [k for k in readers.get(stack.pop(), ()) if k not in found]
+        found.update(fresh)
+        stack += fresh
+    return sorted(found)
+
+
 CALLED = 250  # operations from which on a block of the second order is a function of its own
 
 
 class BlockFunction(NamedTuple):
-    """A block as a program that is called: which of the given numbers it reads; what its outputs are, in
-    order; and what each entry of the block is: an output, or else a constant or one of the given numbers."""
+    """A block as a program that is called: what it reads, each as an elementary function ("" for none) of one
+    of the given numbers; and what each entry of the block is: an output of the program, one of the numbers
+    that it reads, or a constant. `size` counts what the caller computes for it, too."""
 
     program: Program
-    reads: list[int]
+    reads: list[tuple[str, int]]
     entries: list[tuple[str, Any]]
+    size: int
 
-    def entries_of(self, b: Builder, given: Sequence[int], made: Sequence[int]) -> list[int]:
+    def inputs(self, elementary: Elementary, given: Sequence[int]) -> list[int]:
+        """The nodes that the program reads: calls at the same numbers share their sines."""
+        return [elementary(name, given[k]) if name else given[k] for name, k in self.reads]
+
+    def entries_of(self, b: Builder, inputs: Sequence[int], made: Sequence[int]) -> list[int]:
         """The nodes of the block, `made` being the outputs of a call."""
         found: dict[str, Callable[[Any], int]] = {
             "constant": b.const,
-            "given": given.__getitem__,
+            "input": inputs.__getitem__,
             "output": made.__getitem__,
         }
         return [found[kind](which) for kind, which in self.entries]
@@ -308,27 +260,37 @@ class BlockFunction(NamedTuple):
 def _function_of(
     source: Straight, key: Key, known: Known, elementary: Callable[[Builder], Elementary]
 ) -> BlockFunction:
-    """A block as a program of its own, of those arguments and directions that are not `known` numbers."""
-    inputs = [k for x in source.inputs(key[1]) for k in x.ravel().tolist()]
-    needed = set(source.ancestors(source.block(*key)))
-    reads = [place for place, k in enumerate(inputs) if k in needed and known[place] is None]
-    b = Builder(LIMIT)
-    b.blocks = [Block(), Block()]
-    given = [b.const(0.0) if value is None else b.const(value) for value in known]
-    own = [b.input("f", 1) for _ in reads]
-    for place, number in zip(reads, own, strict=True):
-        given[place] = number
-    made = replay(source, key, b, elementary(b), given)
-    back = dict(zip(own, reads, strict=True))
-    results = list(dict.fromkeys(k for k in made if b.value(k) is None and k not in back))
-    places = {k: place for place, k in enumerate(results)}
-    entries: list[tuple[str, Any]] = []
-    for k in made:
-        if (value := b.value(k)) is not None:
-            entries.append(("constant", value))
-        else:
-            entries.append(("given", back[k]) if k in back else ("output", places[k]))
-    return BlockFunction(finish(b.nodes, b.blocks, own, 0, results, None), reads, entries)
+    """A block as a program of its own, of those arguments and directions that are not `known` numbers, and of
+    their elementary functions."""
+    b = _empty()
+    write = elementary(b)
+    given = [b.input("f", 1) if value is None else b.const(value) for value in known]
+    reads = {("", k): number for k, number in enumerate(given) if known[k] is None}
+    places = {number: k for (_, k), number in reads.items()}
+
+    def shared(name: str, *x: int) -> int:
+        if len(x) > 1 or x[0] not in places:
+            return write(name, *x)
+        return reads.setdefault((name, places[x[0]]), b.input("f", 1))
+
+    made = replay(source, key, b, shared, given)
+    used = {a for block in b.blocks for item in walk(block) for a in uses(b.nodes, item)}.union(made)
+    reads = {read: number for read, number in reads.items() if number in used}
+    own = {number: place for place, number in enumerate(reads.values())}
+    results = list(dict.fromkeys(k for k in made if b.value(k) is None and k not in own))
+    kinds = {k: ("output", place) for place, k in enumerate(results)}
+    kinds |= {k: ("input", place) for k, place in own.items()}
+    entries = [kinds.get(k, ("constant", b.value(k))) for k in made]
+    program = finish(b.nodes, b.blocks, list(own), 0, results, None)
+    return BlockFunction(program, list(reads), entries, program.size() + _size_of(reads, elementary))
+
+
+def _size_of(reads: Iterable[tuple[str, int]], elementary: Callable[[Builder], Elementary]) -> int:
+    """How many operations these elementary functions are."""
+    b = _empty()
+    x = {k: b.input("f", 1) for _, k in reads}
+    made = [elementary(b)(name, x[k]) for name, k in reads if name]
+    return finish(b.nodes, b.blocks, list(x.values()), 0, made, None).size()
 
 
 def replay(

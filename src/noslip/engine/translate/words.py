@@ -5,18 +5,18 @@ from __future__ import annotations
 import dataclasses
 import enum
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import jax
 import numpy as np
-from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
+from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, Var
 
+from noslip.engine.program import PyTree
 from noslip.engine.told import PLAIN, CannotTell, told
 
 PLACES = (jax.sharding.Mesh, jax.sharding.AbstractMesh, jax.sharding.Sharding)  # where an array is to be
 
 
-def told_traced(function: Callable[..., Any], *args: Any) -> str:
+def told_traced(function: Callable[..., PyTree], *args: PyTree) -> str:
     """The words for a function of arrays of these shapes: its traced form, with all numbers in it."""
     return _closed(jax.make_jaxpr(function)(*args))
 
@@ -30,9 +30,9 @@ def _jaxpr(jaxpr: Jaxpr) -> str:
     """Variables are numbered in the order in which they come."""
     if jaxpr.effects:
         raise CannotTell("a function with effects has no name")
-    names: dict[Any, str] = {}
+    names: dict[Var, str] = {}
 
-    def name(atom: Any) -> str:
+    def name(atom: Var | Literal) -> str:
         if isinstance(atom, Literal):
             return f"({told(np.asarray(atom.val))} {atom.aval})"
         return f"{names.setdefault(atom, f'x{len(names)}')}:{atom.aval}"
@@ -48,7 +48,7 @@ def _jaxpr(jaxpr: Jaxpr) -> str:
     return "{" + "; ".join(lines) + "}"
 
 
-def _parameter(value: Any) -> str:
+def _parameter(value: object) -> str:
     if isinstance(value, ClosedJaxpr):
         return _closed(value)
     if isinstance(value, Jaxpr):

@@ -1,10 +1,11 @@
-"""The state of the methods on D*."""
+"""The states of the methods on D*, and of that on T*Q."""
 
 from __future__ import annotations
 
 import jax.numpy as jnp
 from jax import Array
 
+from noslip.numerics.discrete_gradients import noise
 from noslip.numerics.pytrees import pytree
 from noslip.numerics.sums import Sum
 
@@ -30,3 +31,27 @@ class BracketState:
     @property
     def z(self) -> Array:
         return jnp.concatenate([self.q.value, self.rho.value])
+
+
+@pytree
+class FullSpaceState(BracketState):
+    """A point of T*Q with the multipliers of the step that led there, and their date."""
+
+    lam: Array
+    lam_t: Array
+
+
+def with_multipliers(state: BracketState, lam: Array, lam_t: Array) -> FullSpaceState:
+    """The same point with these multipliers."""
+    kept = {name: getattr(state, name) for name in BracketState.__dataclass_fields__} | {
+        "noise": _noise(state)
+    }
+    return FullSpaceState(**kept, lam=lam, lam_t=lam_t)
+
+
+def _noise(state: BracketState) -> Array:
+    """The threshold, with the motions of q and of p apart: a force that the reactions nearly balance is in
+    the gradient, and taken together with the change of p it would hide that a body hardly moves."""
+    S = jnp.abs(state.energy.value) + jnp.abs(jnp.dot(state.rho.value, state.v))  # |H| + |p . v|
+    squares = [jnp.sum(x.reshape(2, -1) ** 2, axis=1) for x in (state.gradient, state.past[0])]
+    return noise(S, jnp.dot(*squares))

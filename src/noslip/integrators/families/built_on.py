@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from noslip.integrators.base import CanonicalChart, Integrator, Observation
+from noslip.integrators.base import CanonicalChart, Integrator, Observation, OwnState
+from noslip.numerics.pytrees import PyTree
 
 if TYPE_CHECKING:
     import numpy as np
@@ -54,11 +55,11 @@ class BuiltOn(Integrator):
             return reason
         return self.applies_to(system) if self.base.applies_to(system) is None else None
 
-    def history(self, state: Any) -> Any:
+    def history(self, state: OwnState) -> PyTree:
         return self.base.history(state)
 
-    def with_history(self, state: Any, history: Any) -> Any:
+    def with_history(self, state: OwnState, history: PyTree) -> OwnState:
         return self.base.with_history(state, history)
 
-    def observe(self, state: Any) -> Observation:
+    def observe(self, state: OwnState) -> Observation:
         return self.base.observe(state)

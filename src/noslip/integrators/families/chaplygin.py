@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jax
@@ -21,6 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from noslip.engine.kept import jitted
 from noslip.geometry import chaplygin, hamiltonization
 from noslip.geometry.chaplygin import Reduction, make_group
 from noslip.geometry.groups import Group, spelled
@@ -28,6 +30,7 @@ from noslip.geometry.hamiltonization import Hamiltonization
 from noslip.integrators.base import (
     Integrator,
     Observation,
+    OwnState,
     Solve,
     Sum,
     pytree,
@@ -117,40 +120,40 @@ class OnBase(Integrator):
         """epsilon and 1 - epsilon, once if they are the same."""
         return (0.5,) if self.epsilon == 0.5 else (self.epsilon, 1 - self.epsilon)
 
-    def momenta(self, system: System, state: Any, d: Array, h: Array) -> tuple[Array, Array]:
+    def momenta(self, system: System, state: OwnState, d: Array, h: Array) -> tuple[Array, Array]:
         """-(D1 Ld + F^-) and D2 Ld + F^+ of the step d."""
         raise NotImplementedError(f"{type(self).__name__} must define momenta")
 
-    def base_velocity(self, system: System, state: Any) -> Array:
+    def base_velocity(self, system: System, state: OwnState) -> Array:
         """rdot of a state whose momentum is P."""
         r = state.q.value[self.reduced(system).base_index]
         return self.reduced(system).velocity(r, state.P)
 
     # ---- one step ---------------------------------------------------------------------------------
-    def init(self, system: System, q: Array, v: Array, t: Array, h: Array) -> Any:
+    def init(self, system: System, q: Array, v: Array, t: Array, h: Array) -> OwnState:
         base = self.reduced(system).base_index
         P, w = self.reduced(system).momentum(q[base], v[base]), v[base]
         return self.started(system, ReducedState(Sum.start(t), Sum.start(q), P, v, w, w), h)
 
-    def started(self, system: System, state: Any, h: Array) -> Any:
+    def started(self, system: System, state: OwnState, h: Array) -> OwnState:
         """The state with the momentum that `start` asks for; P = dL/drdot for the first step."""
         if self.start == "legendre":
             return state
         return replaced(state, P=self.momenta(system, state, h * state.last, h)[0])
 
-    def guess(self, system: System, state: Any, h: Array) -> Array:
+    def guess(self, system: System, state: OwnState, h: Array) -> Array:
         # extrapolated, which also chooses between two roots where f has a zero
         return h * (2 * state.last - state.before)
 
-    def scale(self, system: System, state: Any, guess: Array, h: Array) -> Array:
+    def scale(self, system: System, state: OwnState, guess: Array, h: Array) -> Array:
         reduced, w = self.reduced(system), guess / h
         G = reduced.metric(state.q.value[reduced.base_index])
         return jnp.abs(h) * jnp.sqrt(jnp.abs(w @ G @ w / jnp.diagonal(G)))
 
-    def residual(self, system: System, state: Any, d: Array, h: Array) -> Array:
+    def residual(self, system: System, state: OwnState, d: Array, h: Array) -> Array:
         return self.momenta(system, state, d, h)[0] - state.P
 
-    def update(self, system: System, state: Any, d: Array, h: Array) -> Any:
+    def update(self, system: System, state: OwnState, d: Array, h: Array) -> OwnState:
         reduced, q = self.reduced(system), state.q
         r, s = q.value[reduced.base_index], q.value[reduced.fibre_index]
         moved = reduced.group.displacement(s, self.group_step(reduced, r, d))
@@ -166,12 +169,12 @@ class OnBase(Integrator):
         mu = sum(rows[1:], rows[0])
         return reduced.group.retract(-solve(mu[:, reduced.fibre_index], mu[:, reduced.base_index] @ d))
 
-    def observed(self, system: System, state: Any) -> Any:
+    def observed(self, system: System, state: OwnState) -> OwnState:
         """The state with the velocity that belongs to its momentum."""
         w = self.base_velocity(system, state)
         return replaced(state, v=self.reduced(system).lift(state.q.value, w))
 
-    def observe(self, state: Any) -> Observation:
+    def observe(self, state: OwnState) -> Observation:
         return Observation(state.t.value, state.q.value, state.v, None, state.t.value)
 
     def discrete_momenta(
@@ -283,8 +286,14 @@ class MomentumChart:
 
     def moved(self, system: System, state: HamiltonizedState, r: Array, P: Array) -> HamiltonizedState:
         """f is normalised at the start, so one that is found along the way changes with r."""
-        base, norm = self.method.reduced(system).base_index, state.norm
-        q = jnp.asarray(state.q.value)
-        if system.multiplier is None:
-            norm = norm + self.method.hamiltonized(system).log_ratio(q[base], jnp.asarray(r))
-        return replaced(state, q=Sum(q.at[base].set(r), state.q.low), P=P, norm=norm)
+        return _moved(system, state, r, P, method=self.method)
+
+
+@partial(jitted, static=("method",))
+def _moved(
+    system: System, state: HamiltonizedState, r: Array, P: Array, method: OnHamiltonizedBase
+) -> HamiltonizedState:
+    base, norm, q = method.reduced(system).base_index, state.norm, state.q.value
+    if system.multiplier is None:
+        norm = norm + method.hamiltonized(system).log_ratio(q[base], r)
+    return replaced(state, q=Sum(q.at[base].set(r), state.q.low), P=P, norm=norm)

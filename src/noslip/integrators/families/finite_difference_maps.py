@@ -6,12 +6,14 @@ discrete flow JS (59). Here it is for any map rho; the methods write out the cas
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jax import Array
 
 from noslip.geometry.finite_difference_map import FiniteDifferenceMap, RhoBeta
-from noslip.integrators.base import Integrator, Sum, pytree, require_interval
+from noslip.integrators.base import Integrator, OwnState, Sum, pytree, require_interval
+from noslip.integrators.families import inner_nodes
+from noslip.integrators.families.lagrange_dalembert import LagrangeDAlembert
 from noslip.integrators.families.states import Unknown, VelocityState
 
 if TYPE_CHECKING:
@@ -89,7 +91,34 @@ class MapMethod(Integrator):
     def applies_to(self, system: System) -> str | None:
         return self.map.refusal(system)
 
-    def options(self) -> dict[str, Any]:
+    def options(self) -> dict[str, object]:
         return {
             name: value for name, value in super().options().items() if name != "rho" or value is not None
         }
+
+
+class RedefinedNodes(MapMethod, LagrangeDAlembert):
+    """A method of JS definition 5.6: by equations of its own for rho^beta, by those above for any `rho`."""
+
+    @property
+    def multiplier_order(self) -> int:
+        return self.order
+
+    @property
+    def remembers_inputs(self) -> bool:
+        return self.rho is not None  # p of `MappedState`
+
+    def init(self, system: System, q: Array, v: Array, t: Array, h: Array) -> VelocityState:
+        state = super().init(system, q, v, t, h)
+        if self.rho is None:
+            return inner_nodes.begun(system, state, h)
+        return mapped_init(self.rho, system, state, h)
+
+    def update(self, system: System, state: OwnState, x: Unknown, h: Array) -> VelocityState:
+        if self.rho is not None:
+            return mapped_update(self.rho, system, state, x, h)
+        return inner_nodes.shown(system, super().update(system, state, x, h))
+
+    def node(self, q: Array, v: Array, h: Array) -> Array:
+        """The original node q_k ahead of the redefined one."""
+        return q + self.map.inverse(q, v, h)[0]

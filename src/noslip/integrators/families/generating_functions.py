@@ -15,7 +15,7 @@ the kernel of B. Lam is the second part of the unknown. F has the reaction of th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import jax.numpy as jnp
 from jax import Array
@@ -24,6 +24,7 @@ from noslip.geometry.holonomic import kept_rates
 from noslip.integrators.base import Integrator, Observation, Sum, inside
 from noslip.integrators.families.states import Unknown, VelocityState, kinetic_scale
 from noslip.numerics.linear import spd_solve
+from noslip.numerics.pytrees import PyTree
 from noslip.numerics.sums import average
 
 if TYPE_CHECKING:
@@ -68,17 +69,17 @@ class Generating(Integrator):
     def init(self, system: System, q: Array, v: Array, t: Array, h: Array) -> VelocityState:
         return VelocityState.start(system, q, v, t)
 
-    def guess(self, system: System, state: VelocityState, h: Array) -> Any:
+    def guess(self, system: System, state: VelocityState, h: Array) -> PyTree:
         q, v, t = state.q.value, state.v.value, state.t.value
         d = h / 2 * system.acceleration(q, v, t)
         return d if system.rows == system.m else Unknown(d, system.multipliers(q, v, t)[system.m :])
 
-    def scale(self, system: System, state: VelocityState, guess: Any, h: Array) -> Any:
+    def scale(self, system: System, state: VelocityState, guess: PyTree, h: Array) -> PyTree:
         d, _ = parted(guess)
         one = kinetic_scale(system.at(state.t.value), state.q.value, state.v.value, d, h)
         return one.d if system.rows == system.m else Unknown(one.d, one.lam[system.m :])
 
-    def residual(self, system: System, state: VelocityState, x: Any, h: Array) -> Any:
+    def residual(self, system: System, state: VelocityState, x: PyTree, h: Array) -> PyTree:
         (d, Lam), q, t = parted(x), state.q.value, state.t.value
         w = state.v.value + d
         p0, _ = self.momenta(system, q, w, t, h)
@@ -88,7 +89,7 @@ class Generating(Integrator):
         B = system.at(t).further_forms(q)
         return Unknown(balance - h / 2 * B.T @ Lam, kept_rates(system, q, w, t, h))
 
-    def arrival(self, system: System, state: VelocityState, x: Any, h: Array) -> tuple[Sum, Array]:
+    def arrival(self, system: System, state: VelocityState, x: PyTree, h: Array) -> tuple[Sum, Array]:
         """The new node, and the increment of velocity up to v1 = M^-1 (p1 - a) there."""
         w = state.v.value + parted(x)[0]
         q = state.q.plus(h * w)
@@ -100,7 +101,7 @@ class Generating(Integrator):
         return Observation(state.t.value, state.q.value, state.v.value, state.lam, state.lam_t)
 
 
-def parted(x: Any) -> tuple[Array, Array | None]:
+def parted(x: PyTree) -> tuple[Array, Array | None]:
     """d, and Lam where there are constraints that it keeps."""
     return (x.d, x.lam) if isinstance(x, Unknown) else (x, None)
 

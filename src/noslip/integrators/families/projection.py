@@ -17,6 +17,7 @@ from noslip.integrators.solve import without_derivatives
 from noslip.numerics.discrete_gradients import noise
 from noslip.numerics.pytrees import pytree, replaced
 from noslip.system import System
+from noslip.system.time import Timed
 
 DEPENDENT = 1e-10  # pivots of W below this are those of dependent integrals
 
@@ -39,6 +40,10 @@ class ProjectedUnknown:
     x: Array
     mu: Array
     e: Array
+
+
+Step = Callable[[System, ProjectedState, Array, Array], Array]  # the unknown of the base, advanced
+Turn = Callable[[ProjectedUnknown], ProjectedUnknown]
 
 
 def integrals(system: System, bracket: Chart, z: Array) -> Array:
@@ -92,6 +97,22 @@ def guess(x: Array, base: OnDStar, state: ProjectedState) -> ProjectedUnknown:
     return ProjectedUnknown(x, extra[:k], extra[k:])
 
 
+def scale(x: Array, state: ProjectedState, guess: ProjectedUnknown) -> ProjectedUnknown:
+    """The sizes of the unknowns, x those of the base. mu is judged by what it does to e: along dependent
+    integrals it is noise without an effect."""
+    size = jnp.sqrt(jnp.sum(state.scale**2)) / DEPENDENT
+    return ProjectedUnknown(x, jnp.broadcast_to(size, guess.mu.shape), state.scale)
+
+
+def refusal(system: System) -> str | None:
+    """Why there is nothing to project onto, where something is not constant."""
+    if system.force is not None:
+        return "a projection needs quantities that stay constant, but this system has a `force`"
+    if any(isinstance(f, Timed) for f in system.first_integrals.values()):
+        return "a projection needs quantities that stay constant, but a first integral contains t"
+    return None
+
+
 def displaced(bracket: Any, z: Array, state: ProjectedState, shift: Array) -> ProjectedState:
     """The state at z + shift, whose energy there is what the base shall keep."""
     point = bracket.at(z + shift)
@@ -105,7 +126,7 @@ def displaced(bracket: Any, z: Array, state: ProjectedState, shift: Array) -> Pr
     )
 
 
-def solved(base: OnDStar) -> Callable[[System, ProjectedState, Array, Array], Array]:
+def solved(base: OnDStar) -> Step:
     """The unknown of a step of the base, found as it finds that of its own steps, whatever is known of it."""
 
     def step(system: System, state: ProjectedState, x: Array, h: Array) -> Array:

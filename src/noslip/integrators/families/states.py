@@ -34,23 +34,20 @@ class VelocityState:
 
 
 @pytree
-class TwoPointState:
-    """The last node, the momentum that arrives there, and the last difference quotient."""
-
-    t: Sum
-    q: Sum
-    p: Array
-    v: Array
-    lam: Array
-    lam_t: Array
-
-
-@pytree
 class Unknown:
     """Increment of the velocity and multipliers; as a residual: momentum balance and constraint."""
 
     d: Array
     lam: Array
+
+
+@pytree
+class Stages:
+    """V_j - v of stages, multipliers, v' - v; as a residual: momenta, constraints, momentum at the end."""
+
+    V: Array
+    lam: Array
+    d: Array
 
 
 def kinetic_scale(system: System, q: Array, v: Array, d: Array, h: Array) -> Unknown:

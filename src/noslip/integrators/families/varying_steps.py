@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from noslip.integrators.base import Integrator, Observation, Solve, Sum, pytree, replaced
+from noslip.integrators.base import Integrator, Observation, OwnState, Solve, Sum, pytree, replaced
 from noslip.integrators.families.built_on import BuiltOn
 from noslip.integrators.families.step_lengths import FREE, LEAST, distance
 from noslip.system import System
@@ -20,7 +18,7 @@ class DensityState:
 
     t: Sum
     q: Sum
-    base: Any
+    base: OwnState
     rho: Array
     slope: Array
     dt: Array
@@ -49,7 +47,7 @@ class Varying(BuiltOn):
     def order(self) -> int:
         return self.base.order
 
-    def moved(self, system: System, base: Any, last: Array, dt: Array) -> tuple[Any, Solve]:
+    def moved(self, system: System, base: OwnState, last: Array, dt: Array) -> tuple[OwnState, Solve]:
         """Phi_dt, after a step of the length `last`."""
         base = self.base.for_step(system, base, dt)
         if (history := self.base.history(base)) is not None:
@@ -58,7 +56,7 @@ class Varying(BuiltOn):
         return self.base.advance(system, base, dt)
 
     def measured(
-        self, system: System, start: Any, state: DensityState, h: Array
+        self, system: System, start: OwnState, state: DensityState, h: Array
     ) -> tuple[DensityState, Solve]:
         """The step whose error decides on the next."""
         assert self.tolerance is not None
