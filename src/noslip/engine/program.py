@@ -261,16 +261,22 @@ def finish(
 
 def drop_unneeded(nodes: list[Node], setup: Block, main: Block, outputs: list[int]) -> None:
     """Leave out of the blocks what no output needs."""
-    needed, before = set(outputs), -1
-    while len(needed) > before:  # values carried by loops can ask for more on a second look
-        before = len(needed)
-        for block in (main, setup):
-            _mark(nodes, block, needed)
+    needed = needed_for(nodes, setup, main, outputs)
     for block in (main, setup):
         _sweep(block, needed)
     for number, node in enumerate(nodes):
         if number not in needed and node.op != "input":
             nodes[number] = DROPPED
+
+
+def needed_for(nodes: list[Node], setup: Block, main: Block, outputs: list[int]) -> set[int]:
+    """These outputs and all that they are made from."""
+    needed, before = set(outputs), -1
+    while len(needed) > before:  # values carried by loops can ask for more on a second look
+        before = len(needed)
+        for block in (main, setup):
+            _mark(nodes, block, needed)
+    return needed
 
 
 def _mark(nodes: list[Node], block: Block, needed: set[int]) -> None:
@@ -289,7 +295,7 @@ def _mark(nodes: list[Node], block: Block, needed: set[int]) -> None:
                 _mark(nodes, item.body, needed)
                 _mark(nodes, item.before, needed)
         elif isinstance(item, Rolled):
-            if not needed.isdisjoint(made(item)):
+            if not needed.isdisjoint(made_by(item)):
                 needed.update(uses(nodes, item))
                 _mark(nodes, item.body, needed)
         elif isinstance(item, Dense | Called):
@@ -299,9 +305,13 @@ def _mark(nodes: list[Node], block: Block, needed: set[int]) -> None:
             needed.update(nodes[item].args)
 
 
-def made(item: Rolled) -> list[int]:
-    """All values that come out of a rolled loop."""
-    return [*item.results, *(a for table in item.stacked for a in table)]
+def made_by(item: Item) -> Sequence[int]:
+    """All values that come out of an item."""
+    if isinstance(item, int):
+        return (item,)
+    if isinstance(item, Rolled):
+        return [*item.results, *(a for table in item.stacked for a in table)]
+    return item.results
 
 
 def _carried(loop: Loop) -> list[tuple[int, int, int, int]]:
@@ -318,7 +328,7 @@ def _sweep(block: Block, needed: set[int]) -> None:
             _sweep(item.before, needed)
             _sweep(item.body, needed)
             kept.append(item)
-        elif isinstance(item, Rolled) and not needed.isdisjoint(made(item)):
+        elif isinstance(item, Rolled) and not needed.isdisjoint(made_by(item)):
             _sweep(item.body, needed)
             kept.append(item)
         elif (isinstance(item, Dense | Called) and not needed.isdisjoint(item.results)) or (

@@ -1,11 +1,24 @@
-"""The usual case of a program, as a program of its own: shorter, and with fewer values alive at a time."""
+"""The usual case of a program: as a program of its own, shorter and with fewer values alive at a time, or as
+the first part of the program, which leaves to the second what becomes of other cases."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
 
-from noslip.engine.program import Block, Called, Dense, Item, Loop, Node, Program, Rolled, drop_unneeded
+from noslip.engine.program import (
+    Block,
+    Called,
+    Dense,
+    Item,
+    Loop,
+    Node,
+    Program,
+    Rolled,
+    drop_unneeded,
+    made_by,
+    needed_for,
+)
 
 
 def usual(program: Program, outputs: int, true: Sequence[int]) -> Program:
@@ -57,3 +70,25 @@ def usual(program: Program, outputs: int, true: Sequence[int]) -> Program:
     wanted = [now(o) for o in program.outputs[:outputs]]
     drop_unneeded(nodes, setup, main, wanted)
     return Program(nodes, program.inputs, program.fixed, setup, main, wanted)
+
+
+def usual_first(program: Program, outputs: int, true: Sequence[int]) -> tuple[Program, Block]:
+    """The program in two parts. The first makes its first `outputs` as they are where these further outputs
+    hold, and these; with what it has made, the block after it makes all outputs of every other case."""
+    nodes, truths = program.nodes, [program.outputs[k] for k in true]
+
+    def holds(node: int) -> bool:
+        return node in truths or (nodes[node].op == "and" and all(map(holds, nodes[node].args)))
+
+    def chosen(node: int) -> int:
+        while nodes[node].op == "select" and holds(nodes[node].args[0]):
+            node = nodes[node].args[1]
+        return node
+
+    wanted = [*map(chosen, program.outputs[:outputs]), *truths]
+    needed = needed_for(nodes, program.setup, program.main, wanted)
+    first, rest = Block(), Block()
+    for item in program.main.items:
+        block = rest if needed.isdisjoint(made_by(item)) else first
+        block.items.append(item)
+    return Program(nodes, program.inputs, program.fixed, program.setup, first, wanted), rest

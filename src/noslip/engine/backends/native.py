@@ -16,6 +16,7 @@ from noslip.engine.backends.llvm_text import LlvmWriter, rare_module
 from noslip.engine.backends.rarely import Rarely
 from noslip.engine.program import Program
 from noslip.engine.translate.functions import FUNCTIONS
+from noslip.engine.usual import usual_first
 
 if TYPE_CHECKING:
     from llvmlite.binding import ModuleRef, TargetMachine
@@ -205,9 +206,10 @@ def advance_function(
     step reads `inputs` numbers after its state, the call ends with (inputs, stride): [step][slot][lane] for
     each group, so many bytes apart.
 
-    `step` maps the state to the next one and says next whether the member goes on; `after` maps
-    (state, sums) to sums; `save` maps the state to a row and to the state again. A row is written at the
-    multiples of `every` and at `last`. The loop ends early when no lane goes on.
+    `step` maps the state to the next one and says next whether the member goes on; its further outputs are
+    truths of a usual step, after which it does. `after` maps (state, sums) to sums; `save` maps the state to
+    a row and to the state again. A row is written at the multiples of `every` and at `last`. The loop ends
+    early when no lane goes on.
     """
     w = LlvmWriter(width)
     text = advance_text(w, step, after, save, inputs)
@@ -247,8 +249,7 @@ def advance_text(
         now = [f"%{w.fresh('c')}" for _ in full]
         k, left, index = (f"%{w.fresh(x)}" for x in ("k", "left", "index"))
         given = _inputs_of_step(w, inputs_at, k, inputs) if inputs else []
-        new = w.inline(step, [*fixed, *now[: len(state)], *given], prepared)
-        alive, new = new[len(state)], new[: len(state)]
+        new, alive = _stepped(w, step, [*fixed, *now[: len(state)], *given], prepared, len(state))
         sums = now[len(state) :]
         if after is not None:
             sums = w.inline(after, [*fixed, *new, *sums], prepared_sums)
@@ -281,6 +282,33 @@ def advance_text(
         + ", ".join(f"i64 %{n}" for n in names)
         + (", ptr noalias %inputs, i64 %stride)" if inputs else ")")
     )
+
+
+def _stepped(
+    w: LlvmWriter, step: Program, inputs: list[str], prepared: dict[int, str], count: int
+) -> tuple[list[str], str]:
+    """Write a step: its state of so many numbers, and whether the member goes on. For one member a branch
+    tells usual steps from others: it is foreseen, whereas a choice of each number would have the next step
+    wait for the verdict on this one."""
+    truths = range(count + 1, len(step.outputs))
+    if w.lanes > 1 or not truths:
+        new = w.inline(step, inputs, prepared)
+        return new[:count], new[count]
+    first, rest = usual_first(step, count, truths)
+    new = w.inline(first, inputs, prepared)
+    usual = functools.reduce(lambda a, b: w.emit(f"and i1 {a}, {b}"), new[count:])
+    origin, odd, join = w.label, w.fresh("odd"), w.fresh("stepped")
+    w.line(f"br i1 {usual}, label %{join}, label %{odd}")
+    w.start(odd)
+    w.block(rest)
+    others, end = [w.name(o) for o in step.outputs[: count + 1]], w.label
+    w.line(f"br label %{join}")
+    w.start(join)
+    joined = [
+        w.emit(f"phi {w.type(step.nodes[o].kind)} [ {a}, %{origin} ], [ {b}, %{end} ]")
+        for o, a, b in zip(step.outputs, [*new[:count], "true"], others, strict=False)
+    ]
+    return joined[:count], joined[count]
 
 
 def _inputs_of_step(w: LlvmWriter, inputs: str, k: str, count: int) -> list[str]:

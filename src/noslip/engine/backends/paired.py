@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from noslip.engine.program import Block, Called, Item, Loop, Node, Program, Rolled, made, uses, walk
+from noslip.engine.program import Block, Called, Item, Loop, Node, Program, Rolled, made_by, uses, walk
 
 
 class Pair(NamedTuple):
@@ -30,7 +30,7 @@ def in_pairs(nodes: list[Node], block: Block) -> list[Item | Pair]:
 class _Order:
     def __init__(self, nodes: list[Node], block: Block):
         self.block = block
-        maker = {r: k for k, item in enumerate(block.items) for r in _results(item)}
+        maker = {r: k for k, item in enumerate(block.items) for r in made_by(item)}
         self.needs = [sorted({maker[a] for a in _reads(nodes, item) if a in maker}) for item in block.items]
         self.partner: dict[int, int] = {}
         self._choose()
@@ -107,12 +107,6 @@ class _Order:
             return item
         first, second = sorted((k, self.partner[k]))
         return Pair(self.block.items[first], self.block.items[second])  # type: ignore[arg-type]
-
-
-def _results(item: Item) -> list[int]:
-    if isinstance(item, int):
-        return [item]
-    return made(item) if isinstance(item, Rolled) else item.results
 
 
 def _reads(nodes: list[Node], item: Item) -> set[int]:
