@@ -158,18 +158,18 @@ def count(block: Block, rolled: int = 0) -> int:
     """Operations of a block, those of rolled parts as often as they run, or `rolled` times."""
     total = 0
     for item in block.items:
-        if isinstance(item, Loop):
+        if isinstance(item, int):
+            total += 1
+        elif isinstance(item, Loop):
             total += count(item.before, rolled) + count(item.body, rolled)
         elif isinstance(item, Rolled):
             total += (rolled or item.length) * count(item.body, rolled)
             total += rolled * sum(map(len, item.stacked))
         elif isinstance(item, Dense):
             total += rolled * len(item.inputs) or item.size[0] ** 2 * item.size[-1]
-        elif isinstance(item, Called):
+        else:
             called = rolled and not item.is_short()
             total += len(item.inputs) if called else item.function.operations()
-        else:
-            total += 1
     return total
 
 
@@ -181,16 +181,16 @@ class Visitor:
             self.item(item)
 
     def item(self, item: Item) -> None:
-        if isinstance(item, Loop):
+        if isinstance(item, int):
+            self.operation(item)
+        elif isinstance(item, Loop):
             self.loop(item)
         elif isinstance(item, Rolled):
             self.rolled(item)
         elif isinstance(item, Dense):
             self.dense(item)
-        elif isinstance(item, Called):
-            self.call_of(item)
         else:
-            self.operation(item)
+            self.call_of(item)
 
     def operation(self, number: int) -> None:
         raise NotImplementedError(f"{type(self).__name__} must define operation")
@@ -231,6 +231,8 @@ def walk(block: Block) -> Iterator[Item]:
     """Every item of a block and of the loops in it."""
     for item in block.items:
         yield item
+        if isinstance(item, int):
+            continue
         if isinstance(item, Loop):
             yield from walk(item.before)
         if isinstance(item, Loop | Rolled):
@@ -239,13 +241,13 @@ def walk(block: Block) -> Iterator[Item]:
 
 def uses(nodes: list[Node], item: Item) -> Sequence[int]:
     """The values that an item reads, those inside the body of a loop excepted."""
+    if isinstance(item, int):
+        return nodes[item].args
     if isinstance(item, Loop):
         return [item.enter, *item.inits, *item.outs, item.again]
     if isinstance(item, Rolled):
         return [*item.inits, *item.outs, *item.writes, *(a for table in item.tables for a in table)]
-    if isinstance(item, Dense | Called):
-        return item.inputs
-    return nodes[item].args
+    return item.inputs
 
 
 def finish(
@@ -282,7 +284,10 @@ def needed_for(nodes: list[Node], setup: Block, main: Block, outputs: list[int])
 def _mark(nodes: list[Node], block: Block, needed: set[int]) -> None:
     """Add to `needed` what its members are made from, last to first."""
     for item in reversed(block.items):
-        if isinstance(item, Loop):
+        if isinstance(item, int):
+            if item in needed:
+                needed.update(nodes[item].args)
+        elif isinstance(item, Loop):
             if needed.isdisjoint(item.results):
                 continue
             needed.update((item.enter, item.again))
@@ -298,11 +303,8 @@ def _mark(nodes: list[Node], block: Block, needed: set[int]) -> None:
             if not needed.isdisjoint(made_by(item)):
                 needed.update(uses(nodes, item))
                 _mark(nodes, item.body, needed)
-        elif isinstance(item, Dense | Called):
-            if not needed.isdisjoint(item.results):
-                needed.update(item.inputs)
-        elif item in needed:
-            needed.update(nodes[item].args)
+        elif not needed.isdisjoint(item.results):
+            needed.update(item.inputs)
 
 
 def made_by(item: Item) -> Sequence[int]:
@@ -321,19 +323,21 @@ def _carried(loop: Loop) -> list[tuple[int, int, int, int]]:
 def _sweep(block: Block, needed: set[int]) -> None:
     kept: list[Item] = []
     for item in block.items:
-        if isinstance(item, Loop) and not needed.isdisjoint(item.results):
+        if isinstance(item, int):
+            if item in needed:
+                kept.append(item)
+        elif needed.isdisjoint(made_by(item)):
+            continue
+        elif isinstance(item, Loop):
             rows = [row for row in _carried(item) if row[0] in needed]
             item.params, item.inits, item.outs, item.results = map(list, zip(*rows, strict=True))
             item.results = [r if r in needed else UNUSED for r in item.results]
             _sweep(item.before, needed)
             _sweep(item.body, needed)
             kept.append(item)
-        elif isinstance(item, Rolled) and not needed.isdisjoint(made_by(item)):
-            _sweep(item.body, needed)
-            kept.append(item)
-        elif (isinstance(item, Dense | Called) and not needed.isdisjoint(item.results)) or (
-            isinstance(item, int) and item in needed
-        ):
+        else:
+            if isinstance(item, Rolled):
+                _sweep(item.body, needed)
             kept.append(item)
     block.items = kept
     block.known.clear()
@@ -357,13 +361,11 @@ def _fuse(program: Program) -> None:
     def visit(block: Block) -> None:
         dropped = set()
         for item in block.items:
-            if isinstance(item, Loop):
-                visit(item.before)
-                visit(item.body)
-                continue
-            if isinstance(item, Rolled):
-                visit(item.body)
-            if isinstance(item, Rolled | Dense | Called):
+            if not isinstance(item, int):
+                if isinstance(item, Loop):
+                    visit(item.before)
+                if isinstance(item, Loop | Rolled):
+                    visit(item.body)
                 continue
             node = nodes[item]
             if node.op not in ("add", "sub"):

@@ -102,7 +102,8 @@ class LlvmWriter(Visitor):
         return f"{prefix}{self.used}"
 
     def emit(self, text: str) -> str:
-        name = "%" + self.fresh()
+        self.used += 1
+        name = f"%x{self.used}"
         self.lines.append(f"  {name} = {text}")
         return name
 

@@ -92,8 +92,8 @@ class Blocks:
         if op in COMMUTATIVE and args[0] > args[1]:
             args = (args[1], args[0])
         for a in args:
-            if nodes[a].home > home:
-                home = nodes[a].home
+            if (inside := nodes[a].home) > home:
+                home = inside
         key = (op, args)
         while True:
             block = self.blocks[home]

@@ -308,10 +308,10 @@ def replay(
             where[k] = b.const(node.value)
             continue
         args = [where[a] for a in node.args]
-        if node.op in FUNCTIONS:
-            where[k] = elementary(node.op, *args)
-        elif (write := WRITE.get(node.op)) is not None:
+        if (write := WRITE.get(node.op)) is not None:
             where[k] = write(b, *args)
+        elif node.op in FUNCTIONS:
+            where[k] = elementary(node.op, *args)
         else:
             where[k] = b.raw(node.op, node.kind, *args)
     return [where[k] for k in outputs.ravel().tolist()]
