@@ -14,6 +14,7 @@ from noslip.engine.backends import improved, native
 from noslip.integrators.discrete_gradient import DiscreteGradient
 from noslip.integrators.runge_kutta4 import RungeKutta4
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
+from noslip.integrators.solve import Status
 from noslip.run import one_native, programs
 from noslip.systems import gearbox, nonholonomic_particle
 
@@ -95,6 +96,26 @@ def test_a_failed_step_is_reported_alike(every):
     np.testing.assert_array_equal(runs[0].t, runs[1].t)
     with pytest.raises(SolveFailed, match=r"step 8 of 50.*the energy, which the motion conserves, has grown"):
         simulate(system, SemiImplicitDLA(), q0, v0, step_size=3.0, steps=50, backend="native")
+
+
+@pytest.mark.parametrize("method", [RungeKutta4(), SemiImplicitDLA(), DiscreteGradient()], ids=repr)
+@pytest.mark.parametrize("every", [1, 4])
+def test_a_failed_step_leaves_the_bits_of_the_state_before_it(method, every):
+    system = System(
+        lambda q, v, p: 0.5 * v @ v - 0.5 * q[0] ** 2 - 0.25 * q[1] ** 4,
+        one_forms=lambda q, p: jnp.array([[-q[1], 0.0, 1.0]]),
+        coordinates=("x", "y", "z"),
+        force=lambda q, v, t, p: jnp.where(t > 0.62, jnp.nan, 0.1) * v,
+    )
+    q0, v0 = np.array([0.2, 0.5, -0.1]), np.array([0.8, 0.6, 0.4])
+    how = {"step_size": 0.1, "save_every": every, "backend": "native"}
+    failed = simulate(system, method, q0, v0, steps=20, throw=False, **how)
+    k = int(failed.report.failed_step[-1])
+    before = simulate(system, method, q0, v0, steps=k - 1, **how)
+    assert 5 <= k <= 7
+    assert failed.report.status[-1] == Status.NOT_FINITE
+    for name in ("t", "q", "v", "energy", "multipliers"):
+        assert getattr(failed, name)[-1].tobytes() == getattr(before, name)[-1].tobytes(), name
 
 
 def test_a_run_does_not_depend_on_how_it_is_cut(monkeypatch):
