@@ -6,8 +6,10 @@ import contextlib
 import importlib.util
 import itertools
 import json
+import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -20,6 +22,7 @@ needs_firefox = pytest.mark.skipif(
     FIREFOX is None or importlib.util.find_spec("tornado") is None,
     reason="Firefox and the package tornado, which talks to it, are not both installed",
 )
+LIMIT = 60  # seconds for any one thing
 QUIET = """
 user_pref("app.update.enabled", false);
 user_pref("browser.safebrowsing.downloads.remote.enabled", false);
@@ -38,7 +41,7 @@ class Firefox:
 
     def __init__(self, address):
         self.loop, self.numbers, self.asked = asyncio.new_event_loop(), itertools.count(1), []
-        self.socket = self.loop.run_until_complete(self._connected(address))
+        self.socket = self.loop.run_until_complete(asyncio.wait_for(self._connected(address), LIMIT))
         self.call("session.new", capabilities={})
         self.call("session.subscribe", events=["network.beforeRequestSent"])
         self.page = self.call("browsingContext.getTree")["contexts"][0]["context"]
@@ -50,7 +53,7 @@ class Firefox:
 
     def call(self, method, **params):
         """Ask, and wait for the answer; what it tells meanwhile is noted."""
-        return self.loop.run_until_complete(asyncio.wait_for(self._called(method, params), 60))
+        return self.loop.run_until_complete(asyncio.wait_for(self._called(method, params), LIMIT))
 
     async def _called(self, method, params):
         number = next(self.numbers)
@@ -92,18 +95,36 @@ class Firefox:
 
 @contextlib.contextmanager
 def firefox():
-    """A browser with a profile of its own, which goes with it."""
+    """A browser with a profile of its own, which goes with it. What it says goes to a file: a pipe that
+    nobody reads fills up, and then it waits forever."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         (Path(folder) / "user.js").write_text(QUIET)
         command = [FIREFOX, "--headless", "--no-remote", "--remote-debugging-port=0", "--profile", folder]
-        with subprocess.Popen(
-            command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
-        ) as process:
-            try:
-                lines = iter(process.stderr.readline, "")
-                found = (re.search(r"listening on (ws://\S+)", line) for line in lines)
-                browser = Firefox(next(match[1] for match in found if match))
-                yield browser
-                browser.close()
-            finally:
-                process.terminate()
+        said = Path(folder) / "said"
+        with said.open("w") as file:
+            process = subprocess.Popen(command, stdout=file, stderr=file, start_new_session=True)
+        try:
+            browser = Firefox(_address(process, said))
+            yield browser
+            browser.close()
+        finally:
+            _end(process)
+
+
+def _address(process, said):
+    """Where it listens, as it says when it has begun."""
+    for _ in range(10 * LIMIT):
+        if found := re.search(r"listening on (ws://\S+)\n", said.read_text(errors="replace")):
+            return found[1]
+        assert process.poll() is None, said.read_text(errors="replace")
+        time.sleep(0.1)
+    raise AssertionError(f"Firefox does not listen: {said.read_text(errors='replace')}")
+
+
+def _end(process):
+    """All of its processes, which may not end by themselves."""
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(10)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
