@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import socket
@@ -38,6 +39,7 @@ def _in_a_fork(what: Any) -> tuple[int, str]:
     child = os.fork()
     if not child:
         code = 1
+        gc.freeze()  # what JAX has made is not freed here: that may wait for threads that are not here
         try:
             what()
             code = 0
