@@ -138,6 +138,25 @@ def measure_wasm_pairs(
         report(result, wasm_pairs.markdown(result), json_file)
 
 
+@app.command("sliders")
+def measure_sliders(
+    names: Annotated[
+        str, typer.Option("--systems", help="Names with commas between; three by default.")
+    ] = "",
+    series: Annotated[int, typer.Option("--series", min=1, help="Series of each system.")] = 3,
+    moves: Annotated[int, typer.Option("--moves", min=2, help="Moves of a series.")] = 100,
+    markdown: Markdown = False,
+    json_file: JsonFile = None,
+) -> None:
+    """From a slider to new plots of three methods in Chromium, move by move."""
+    with one_sentence():
+        check_json(json_file)
+        from benchmarks import sliders
+
+        result = sliders.measure(names.split(",") if names else (), series, moves, shown(markdown))
+        report(result, sliders.markdown(result), json_file)
+
+
 @app.command("rolling")
 def measure_rolling(
     python: Annotated[

@@ -27,6 +27,7 @@ OF_CHECKOUT = {
     "researcher",
     "rolling",
     "size",
+    "sliders",
     "wasm",
     "wasm-pairs",
     "gpu",

@@ -1,6 +1,8 @@
 """What a page does beside plain runs: sections, clouds, inputs over time, a million steps, files, films."""
 
+import base64
 import functools
+import io
 import itertools
 import json
 
@@ -70,9 +72,30 @@ def simulated(steps, **how):
     return simulate(model, integrators.parse("RungeKutta4"), q, v, step_size=0.05, steps=steps, **how)
 
 
+def drawn(opened, canvas):
+    """Where the first method's colour is on a canvas: of each column with it its number and middle."""
+    png = opened.page.locator(canvas).first.evaluate("x => x.toDataURL()").partition(",")[2]
+    picture = np.asarray(Image.open(io.BytesIO(base64.b64decode(png))).convert("RGB"), int)
+    blue = np.abs(picture - [0x00, 0x72, 0xB2]).max(axis=2) < 60
+    columns = np.flatnonzero(blue.any(axis=0))
+    return columns, np.array([np.flatnonzero(blue[:, k]).mean() for k in columns])
+
+
 def crossings(opened):
     opened.page.wait_for_selector("body[data-crossed]", timeout=60_000)
     return json.loads(opened.page.evaluate(f"JSON.stringify(noslip.crossings('{METHOD}'))"))
+
+
+def test_a_curve_over_time_is_that_of_the_run(address, browser):
+    opened = Opened(browser, address + "#n=300")
+    opened.page.locator("select[aria-label='what is plotted']").first.select_option("q:x")
+    columns, heights = drawn(opened, ".u-wrap canvas")
+    run = simulated(300)
+    assert len(columns) > 200
+    x = np.interp(np.linspace(0, run.t[-1], len(columns)), run.t, run.q[:, 0])
+    assert len(columns) == columns[-1] - columns[0] + 1
+    assert np.corrcoef(x, heights)[0, 1] < -0.999  # pixels are counted from above
+    assert not opened.errors
 
 
 def test_a_section_has_the_crossings_of_the_motion_between_its_steps(address, browser):

@@ -27,7 +27,7 @@ export function spread(system: System, choice: Choice, { members, spread: size }
   for (let tries = 0; found.length < members && tries < 2 * members; tries++) {
     const [q, v] = [choice.q, choice.v].map((x) => x.map((y) => y + size * draw()));
     const made = system.onto({ ...choice, q, v }, free);
-    if (made.off <= 1 && [...made.q, ...made.v].every(Number.isFinite)) found.push({ q: made.q, v: made.v });
+    if (made) found.push(made);
   }
   return found;
 }

@@ -96,6 +96,21 @@ export function openDialog(title: string, ...children: Child[]): HTMLDialogEleme
   return dialog;
 }
 
+/** A canvas of this size in pixels of the page, all of one colour; its memory is taken anew only where the size is another. */
+export function filled(canvas: HTMLCanvasElement, w: number, h: number, colour: string): CanvasRenderingContext2D | null {
+  const context = canvas.getContext("2d");
+  if (!context) return null;
+  const ratio = devicePixelRatio || 1;
+  const [width, height] = [Math.floor(w * ratio), Math.floor(h * ratio)];
+  if (canvas.width !== width) canvas.width = width;
+  if (canvas.height !== height) canvas.height = height;
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.setLineDash([]);
+  [context.globalAlpha, context.lineWidth, context.fillStyle] = [1, 1, colour];
+  context.fillRect(0, 0, w, h);
+  return context;
+}
+
 /** A line through points, without those that lie on the pixel of the one before. */
 export function trace(context: CanvasRenderingContext2D, count: number, at: (k: number) => [number, number]): void {
   let [x0, y0] = [NaN, NaN];

@@ -3,7 +3,7 @@
 import { driven } from "./curves";
 import { copied, keys } from "./states";
 import { Watch } from "./section";
-import type { Choice, Crossings, MethodData, ModuleData, Run, Section, SystemData } from "./types";
+import type { Choice, Crossings, MethodData, ModuleData, Run, Section, Start, SystemData } from "./types";
 
 const PAGE = 65536;
 export const MOST_ROWS = 4000; // of a run; longer ones keep every k-th state and the last
@@ -69,15 +69,25 @@ export class System {
     private readonly module: Module,
   ) {}
 
-  /** A position and velocity on the constraints; `off` above 1 says that there are none near. */
-  onto(choice: Choice, held: boolean[]): { q: number[]; v: number[]; off: number } {
+  /** The start put on the constraints; where they do not let the held speeds stay, all of them move. Null where none is near. */
+  start(choice: Choice, held: boolean[]): Start | null {
+    const found = this.onto(choice, held);
+    if (found) return { ...found, relaxed: false };
+    const free = this.onto(choice, held.map(() => false));
+    return free && { ...free, relaxed: true };
+  }
+
+  /** The nearest position and velocity on the constraints with the held speeds as they are, or null. */
+  onto(choice: Choice, held: boolean[]): { q: number[]; v: number[] } | null {
     const n = this.data.coordinates.length;
     const { at, views } = this.module.tables(choice.parameters.length, this.data.onto.in, this.data.onto.out);
     views[0].set(choice.parameters);
     views[1].set([...choice.q, ...choice.v, ...held.map(Number)]);
     this.module.call("onto", at[0], at[1], at[2], 1n);
     const out = Array.from(views[2]);
-    return { q: out.slice(0, n), v: out.slice(n, 2 * n), off: out[2 * n] };
+    const state = out.slice(0, 2 * n);
+    if (!(out[2 * n] <= 1 && state.every(Number.isFinite))) return null; // how far off it is
+    return { q: state.slice(0, n), v: state.slice(n) };
   }
 
   /** The numbers of the scene at every row. */
@@ -89,12 +99,12 @@ export class System {
     const lam = this.data.constraints + this.data.holonomic;
     const { at, views } = this.module.tables(choice.parameters.length * count, given.in * count, given.out * count);
     const [fixed, seen, made] = views;
-    for (let k = 0; k < count; k++) {
-      const here = k * slots.row;
-      fixed.set(choice.parameters, k * choice.parameters.length);
-      seen.set(rows.subarray(here + row.q[0], here + row.q[0] + n), k * given.in);
-      seen.set(rows.subarray(here + row.multipliers[0], here + row.multipliers[0] + lam), k * given.in + n);
-      seen[k * given.in + n + lam] = rows[here + row.t[0]];
+    const [{ parameters }, [q], [multipliers], [t]] = [choice, row.q, row.multipliers, row.t];
+    for (let k = 0, from = 0, to = 0, own = 0; k < count; k++, from += slots.row, to += given.in) {
+      for (let i = 0; i < parameters.length; i++) fixed[own++] = parameters[i];
+      for (let i = 0; i < n; i++) seen[to + i] = rows[from + q + i];
+      for (let i = 0; i < lam; i++) seen[to + n + i] = rows[from + multipliers + i];
+      seen[to + n + lam] = rows[from + t];
     }
     this.module.call("look", at[0], at[1], at[2], BigInt(count));
     return made.slice();

@@ -12,7 +12,7 @@ import { times } from "./quantities";
 import { buttons } from "./saves";
 import { fromLink, toLink, toPython, type View } from "./share";
 import { Space } from "./space";
-import type { Asked, Choice, Content, Crossings, Members, MethodData, Run, Told } from "./types";
+import type { Asked, Choice, Content, Crossings, Members, MethodData, Run, Start, Told } from "./types";
 
 declare const WORKER: string;
 
@@ -172,17 +172,17 @@ class Page {
     }
     this.asked = this.serial += 1;
     this.begun = performance.now();
-    if (!onto) return this.run();
-    this.pending = { moved, relaxed: false };
-    const held = this.choice.held.map((x, k) => x || k === moved);
-    this.ask({ kind: "onto", id: this.asked, choice: this.choice, held });
+    this.moved = moved;
+    const held = onto ? this.choice.held.map((x, k) => x || k === moved) : null;
+    this.ask({ kind: "run", id: this.asked, choice: this.choice, held });
+    if (!onto) this.runs();
   }
 
-  private pending: { moved: Moved; relaxed: boolean } = { moved: null, relaxed: false };
+  private moved: Moved = null;
 
-  private run(): void {
+  /** The choice is complete, and runs. */
+  private runs(): void {
     this.wanted = structuredClone(this.choice);
-    this.ask({ kind: "run", id: this.asked, choice: this.choice });
     this.link();
   }
 
@@ -200,38 +200,35 @@ class Page {
     if (told.kind === "progress") {
       this.bar.hidden = false;
       this.bar.value = told.part;
-    } else if (told.kind === "onto") this.onto(told.q, told.v, told.off);
+    } else if (told.kind === "start") this.started(told.start);
     else this.arrived(told.runs);
   }
 
-  private onto(q: number[], v: number[], off: number): void {
-    const good = off <= 1 && [...q, ...v].every(Number.isFinite);
-    if (!good && !this.pending.relaxed) {
-      this.pending.relaxed = true;
-      this.hint = "the constraint does not let these speeds stay; all of them moved";
-      return this.ask({ kind: "onto", id: this.asked, choice: this.choice, held: this.choice.held.map(() => false) });
-    }
-    if (!good) return this.say("no admissible velocity was found here");
-    this.choice.q = q;
-    this.choice.v = v;
-    this.controls.showState(this.pending.relaxed ? null : this.pending.moved);
-    this.run();
+  private started(start: Start | null): void {
+    if (!start || start.relaxed) this.hint = "the constraint does not let these speeds stay; all of them moved";
+    if (!start) return this.say("no admissible velocity was found here");
+    this.choice.q = start.q;
+    this.choice.v = start.v;
+    this.controls.showState(start.relaxed ? null : this.moved);
+    this.runs();
   }
 
   private hint = "";
 
   private come: Run[] | null = null;
+  private drawn = false; // since the last frame
 
-  /** Shown with the next frame, or not at all where newer ones come before it. */
+  /** Drawn at once, so that the next frame shows it; of what comes before that frame only the newest is drawn, in it. */
   private arrived(runs: Run[]): void {
-    const first = this.come === null;
-    this.come = runs;
-    if (!first) return;
+    if (this.drawn) this.come = runs;
+    if (this.drawn) return;
+    this.drawn = true;
     requestAnimationFrame(() => {
-      const latest = this.come ?? [];
-      this.come = null;
-      this.finished(latest);
+      const latest = this.come;
+      [this.come, this.drawn] = [null, false];
+      if (latest) this.arrived(latest);
     });
+    this.finished(runs);
   }
 
   private wanted: Choice; // what was asked for last

@@ -1,6 +1,7 @@
 /** Curves over time by uPlot. */
 
 import uPlot from "uplot";
+import { curve, Line } from "./lines";
 import { FLOOR, quantities, values } from "./quantities";
 import type { Content, MethodData, Run } from "./types";
 import { el, select } from "./dom";
@@ -13,12 +14,19 @@ export interface Shown {
   dash: number[];
 }
 
+type Inks = { ink: string; grid: string; ground: string };
+let known: Inks | null = null;
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => (known = null)); // before others that listen draw
+
 /** Ink and grid in the colours of the page. */
-export function inks(): { ink: string; grid: string; ground: string } {
+export function inks(): Inks {
+  if (known) return known;
   const style = getComputedStyle(document.documentElement);
   const of = (name: string): string => style.getPropertyValue(name).trim();
-  return { ink: of("--ink"), grid: of("--grid"), ground: of("--panel") };
+  return (known = { ink: of("--ink"), grid: of("--grid"), ground: of("--panel") });
 }
+
+const WIDTH = 1.6; // of a curve
 
 export const briefly = (x: number): string => (x === 0 ? "0" : Math.abs(x) < 1e-3 || Math.abs(x) >= 1e5 ? x.toExponential(0) : String(Number(x.toPrecision(6))));
 
@@ -31,6 +39,14 @@ function decades(_: uPlot, __: number, low: number, high: number): number[] {
   return found;
 }
 
+/** Where numbers of a scale lie on a canvas. */
+function pixels({ min, max }: uPlot.Scale, from: number, length: number, logarithmic: boolean): (x: number) => number {
+  const of = logarithmic ? Math.log10 : (x: number): number => x;
+  const [low, high] = [of(min as number), of(max as number)];
+  const by = length / (high - low);
+  return (x) => from + (of(x) - low) * by;
+}
+
 export class Panel {
   readonly element: HTMLElement;
   plot: uPlot | null = null;
@@ -39,6 +55,7 @@ export class Panel {
   private shown: Shown[] = [];
   private drawn = ""; // what the plot is of; new numbers of the same go into it
   private most = 1;
+  private readonly sizes: Set<string>; // keys that are shown on a logarithmic axis
 
   constructor(
     private readonly content: Content,
@@ -46,7 +63,9 @@ export class Panel {
     changed: () => void,
     private readonly goto: (t: number) => void,
   ) {
-    const options = quantities(content).map((x): [string, string] => [x.key, x.label]);
+    const known = quantities(content);
+    this.sizes = new Set(known.filter((x) => x.errors).map((x) => x.key));
+    const options = known.map((x): [string, string] => [x.key, x.label]);
     const choose = select("what is plotted", options, key, (value) => {
       this.key = value;
       this.draw(this.shown);
@@ -70,16 +89,15 @@ export class Panel {
       this.drawn = drawn;
     }
     if (!shown.length) return;
-    const quantity = quantities(this.content).find((x) => x.key === this.key);
-    const errors = quantity?.errors ?? false;
+    const errors = this.errors();
+    this.most = 0;
     const tables = shown.map(({ method, run, t }): uPlot.AlignedData => {
-      const found = values(this.content, method, run, this.key);
-      const y = errors ? found.map((x) => Math.max(x, FLOOR)) : found;
-      return [t.subarray(0, y.length), Array.from(y, (x) => (Number.isFinite(x) ? x : null))];
+      const y = values(this.content, method, run, this.key);
+      return [t.subarray(0, y.length), this.plotted(y, errors)];
     });
     const data = tables.length > 1 ? uPlot.join(tables) : tables[0];
-    this.most = Math.max(...tables.map((x) => (x[1] as (number | null)[]).reduce<number>((most, y) => Math.max(most, y ?? 0), 0)));
-    if (this.plot) return this.plot.setData(data);
+    const { plot } = this;
+    if (plot) return plot.batch(() => plot.setData(data)); // now, not behind this task
     const axis = { stroke: ink, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1 }, font: "11px system-ui, sans-serif" };
     this.plot = new uPlot(
       {
@@ -91,7 +109,8 @@ export class Panel {
           { ...axis, size: 30 },
           { ...axis, size: 62, ...(errors ? { splits: decades, filter: (_, splits: number[]) => splits } : {}), values: (_, splits) => splits.map((x) => (x === null ? "" : briefly(x))) },
         ],
-        series: [{}, ...shown.map(({ method, colour, dash }) => ({ label: method.name, stroke: colour, width: 1.6, dash, spanGaps: true, points: { show: false } }))],
+        series: [{}, ...shown.map(({ method, colour }) => ({ label: method.name, stroke: colour, paths: () => null, points: { show: false } }))],
+        hooks: { drawSeries: [(plot, k) => this.curve(plot, k)] },
       },
       data,
       this.place,
@@ -103,10 +122,49 @@ export class Panel {
     });
   }
 
+  private errors(): boolean {
+    return this.sizes.has(this.key);
+  }
+
+  /** Numbers as uPlot takes them, without those that have no place. */
+  private plotted(y: Float64Array, errors: boolean): Float64Array | (number | null)[] {
+    let whole = true;
+    for (let k = 0; k < y.length; k++) {
+      if (errors) y[k] = Math.max(y[k], FLOOR);
+      if (!Number.isFinite(y[k])) whole = false;
+      else if (y[k] > this.most) this.most = y[k];
+    }
+    return whole ? y : Array.from(y, (x) => (Number.isFinite(x) ? x : null));
+  }
+
+  /** One of the curves, within what is seen and to the next points beside it. */
+  private curve(plot: uPlot, series: number): void {
+    const { ctx, bbox, scales } = plot;
+    const { colour, dash } = this.shown[series - 1];
+    const [t, y] = [plot.data[0], plot.data[series]];
+    let [first, last] = plot.series[series].idxs as [number, number];
+    do first -= 1;
+    while (first > 0 && y[first] == null);
+    do last += 1;
+    while (last < y.length - 1 && y[last] == null);
+    [first, last] = [Math.max(first, 0), Math.min(last, y.length - 1)];
+    const width = WIDTH * uPlot.pxRatio;
+    const across = pixels(scales.x, bbox.left, bbox.width, false);
+    const upward = pixels(scales.y, bbox.top + bbox.height, -bbox.height, this.errors());
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(Math.floor(bbox.left - width / 2), Math.floor(bbox.top - width / 2), Math.ceil(bbox.width + width), Math.ceil(bbox.height + width)); // of whole pixels, which costs nothing
+    ctx.clip();
+    ctx.translate((width % 2) / 2, (width % 2) / 2);
+    [ctx.strokeStyle, ctx.lineWidth, ctx.lineJoin, ctx.lineCap] = [colour, width, "round", "butt"];
+    curve(new Line(ctx, dash), last - first + 1, (k) => across(t[first + k]), (k) => upward(y[first + k] ?? NaN));
+    ctx.restore();
+  }
+
   now(t: number): void {
     if (!this.plot) return;
     const x = this.plot.valToPos(t, "x");
     this.line.style.transform = `translateX(${x}px)`;
-    this.line.hidden = !(x >= 0 && x <= this.plot.over.clientWidth);
+    this.line.hidden = !(x >= 0 && x <= this.plot.bbox.width / uPlot.pxRatio);
   }
 }

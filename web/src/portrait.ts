@@ -1,6 +1,6 @@
 /** One quantity against another: curves, or the points of a Poincare section, and the cloud of members. */
 
-import { el, mark, select, trace } from "./dom";
+import { el, filled, mark, select, trace } from "./dom";
 import { briefly, inks, type Shown } from "./plots";
 import { quantities, values } from "./quantities";
 import { keys } from "./states";
@@ -150,18 +150,14 @@ export class Portrait {
   /** What stands still: the frame, its numbers, curves or points. */
   private paint(): void {
     const [w, h] = [this.canvas.clientWidth, this.canvas.clientHeight];
-    const context = this.still.getContext("2d");
-    if (!context || !w) return;
-    const ratio = devicePixelRatio || 1;
-    this.canvas.width = this.still.width = w * ratio;
-    this.canvas.height = this.still.height = h * ratio;
-    context.scale(ratio, ratio);
     const { ink, grid, ground } = inks();
+    const context = w ? filled(this.still, w, h, ground) : null;
+    if (!context) return;
+    if (this.canvas.width !== this.still.width) this.canvas.width = this.still.width;
+    if (this.canvas.height !== this.still.height) this.canvas.height = this.still.height;
     const [x0, x1, y0, y1] = this.box;
     const at = this.at();
     const [[left, bottom], [right, top]] = [at(x0, y0), at(x1, y1)];
-    context.fillStyle = ground;
-    context.fillRect(0, 0, w, h);
     context.strokeStyle = grid;
     context.strokeRect(left, top, right - left, bottom - top);
     context.fillStyle = ink;

@@ -27,26 +27,32 @@ export function quantities({ system }: Content): Quantity[] {
 /** The times of the rows as `run.t` has them: k h, or the method's own. */
 export function times(method: MethodData, run: Run): Float64Array {
   if (method.own_time) return column(run, method.row.t[0]);
-  const whole = new BigInt64Array(run.rows.buffer, run.rows.byteOffset, run.rows.length);
-  return Float64Array.from({ length: run.rows.length / run.width }, (_, k) => Number(whole[k * run.width + method.row.step]) * run.h);
+  const halves = new Int32Array(run.rows.buffer, run.rows.byteOffset, 2 * run.rows.length); // of whole numbers, the lower first
+  const made = new Float64Array(run.rows.length / run.width);
+  for (let k = 0, at = 2 * method.row.step; k < made.length; k++, at += 2 * run.width) made[k] = ((halves[at] >>> 0) + 2 ** 32 * halves[at + 1]) * run.h;
+  return made;
 }
 
 export function column(run: Run, slot: number): Float64Array {
-  const count = run.rows.length / run.width;
-  return Float64Array.from({ length: count }, (_, k) => run.rows[k * run.width + slot]);
+  const { rows, width } = run;
+  const made = new Float64Array(rows.length / width);
+  for (let k = 0, at = slot; k < made.length; k++, at += width) made[k] = rows[at];
+  return made;
 }
 
 function largest(run: Run, [slot, size]: [number, number]): Float64Array {
-  const count = run.rows.length / run.width;
-  return Float64Array.from({ length: count }, (_, k) => {
-    const here = run.rows.subarray(k * run.width + slot, k * run.width + slot + size);
-    return here.reduce((most, x) => Math.max(most, Math.abs(x)), 0);
-  });
+  const { rows, width } = run;
+  const made = new Float64Array(rows.length / width);
+  for (let k = 0, at = slot; k < made.length; k++, at += width)
+    for (let i = 0; i < size; i++) made[k] = Math.max(made[k], Math.abs(rows[at + i]));
+  return made;
 }
 
 function error(values: Float64Array): Float64Array {
-  const size = Math.abs(values[0]) || 1;
-  return values.map((x) => Math.abs(x - values[0]) / size);
+  const first = values[0];
+  const size = Math.abs(first) || 1;
+  for (let k = 0; k < values.length; k++) values[k] = Math.abs(values[k] - first) / size;
+  return values;
 }
 
 /** The values of a quantity at the saved times; angles are unwrapped as `run.q` is. */
@@ -61,8 +67,10 @@ export function values(content: Content, method: MethodData, run: Run, key: stri
   if (kind === "integral") return name in row.integrals ? error(column(run, row.integrals[name])) : new Float64Array();
   if (kind === "lam") return column(run, row.multipliers[0] + Number(name));
   if (kind === "v") return column(run, row.v[0] + index);
+  const found = column(run, row.q[0] + index);
   const turns = column(run, row.turns[0] + index);
-  return column(run, row.q[0] + index).map((x, k) => x + content.turn * turns[k]);
+  for (let k = 0; k < found.length; k++) found[k] += content.turn * turns[k];
+  return found;
 }
 
 /** The last row as Python shows it: t, q, v, energy. */

@@ -1,6 +1,6 @@
 /** Bodies, trails and forces in space, on a plain canvas: faces from back to front, each in one tone. */
 
-import { trace } from "./dom";
+import { filled, trace } from "./dom";
 import { mesh, placed, reach, type Point } from "./shapes";
 import type { Members, Parts, Run } from "./types";
 
@@ -123,16 +123,9 @@ export class Space {
   }
 
   draw(drawn: Drawn[], ink: string, ground: string, cloud: { members: Members; colour: string; frame: number } | null = null): void {
-    const context = this.canvas.getContext("2d");
-    if (!context) return;
-    const ratio = devicePixelRatio || 1;
     const [w, h] = [this.canvas.clientWidth, this.canvas.clientHeight];
-    this.canvas.width = w * ratio;
-    this.canvas.height = h * ratio;
-    context.scale(ratio, ratio);
-    context.fillStyle = ground;
-    context.fillRect(0, 0, w, h);
-    if (!drawn.length) return;
+    const context = filled(this.canvas, w, h, ground);
+    if (!context || !drawn.length) return;
     let centre = this.centre;
     let extent = this.extent;
     if (this.follows()) {

@@ -119,11 +119,17 @@ export interface Cloud {
   spread: number; // the standard deviation in every coordinate and velocity
 }
 
+/** A start on the constraints; relaxed, where they did not let the held speeds stay. */
+export interface Start {
+  q: number[];
+  v: number[];
+  relaxed: boolean;
+}
+
 export type Asked =
   | { kind: "load"; system: SystemData; methods: MethodData[]; turn: number }
   | { kind: "add"; method: MethodData }
-  | { kind: "onto"; id: number; choice: Choice; held: boolean[] }
-  | { kind: "run"; id: number; choice: Choice }
+  | { kind: "run"; id: number; choice: Choice; held: boolean[] | null } // speeds that stay while the start is put on the constraints
   | { kind: "section"; id: number; choice: Choice; section: Section }
   | { kind: "cloud"; id: number; choice: Choice; cloud: Cloud };
 
@@ -160,7 +166,7 @@ export interface Members {
 
 export type Told =
   | { kind: "ready" }
-  | { kind: "onto"; id: number; q: number[]; v: number[]; off: number }
+  | { kind: "start"; id: number; start: Start | null }
   | { kind: "progress"; id: number; part: number }
   | { kind: "run"; id: number; runs: Run[] }
   | { kind: "section"; id: number; found: Crossings[] }

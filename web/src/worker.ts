@@ -51,7 +51,7 @@ async function each<T>(asked: { kind: "run" | "section"; id: number; choice: Cho
 }
 
 async function answer(asked: Asked): Promise<void> {
-  if ("id" in asked && asked.kind !== "onto" && latest[asked.kind] !== asked.id) return;
+  if ("id" in asked && latest[asked.kind] !== asked.id) return;
   if (asked.kind === "load") {
     const [own, made] = await load(asked.system, asked.methods, asked.turn);
     system = own;
@@ -60,9 +60,13 @@ async function answer(asked: Asked): Promise<void> {
   } else if (asked.kind === "add") {
     methods.set(asked.method.text, new Method(asked.method, await Module.of(asked.method.module)));
     tell({ kind: "ready" });
-  } else if (asked.kind === "onto") {
-    tell({ kind: "onto", id: asked.id, ...system.onto(asked.choice, asked.held) });
   } else if (asked.kind === "run") {
+    if (asked.held) {
+      const start = system.start(asked.choice, asked.held);
+      tell({ kind: "start", id: asked.id, start });
+      if (!start) return;
+      [asked.choice.q, asked.choice.v] = [start.q, start.v];
+    }
     const runs = await each(asked, (method, wait) => method.run(system, asked.choice, wait));
     if (runs) tell({ kind: "run", id: asked.id, runs }, runs.flatMap((run) => [run.rows.buffer, run.looks.buffer]));
   } else if (asked.kind === "section") {
@@ -77,7 +81,6 @@ async function answer(asked: Asked): Promise<void> {
 
 self.onmessage = (event: MessageEvent<Asked>): void => {
   const asked = event.data;
-  if (asked.kind === "run" || asked.kind === "onto") latest.run = asked.id;
-  else if (asked.kind === "section" || asked.kind === "cloud") latest[asked.kind] = asked.id;
+  if ("id" in asked) latest[asked.kind] = asked.id;
   before = before.then(() => answer(asked)).catch((error: unknown) => tell({ kind: "error", text: String(error) }));
 };
