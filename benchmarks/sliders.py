@@ -2,8 +2,8 @@
 
 Pages are those of `noslip export`, opened from disk with 1000 steps. A move is an event of a slider; it
 ends behind the frame in which the page has drawn the new runs, when that is laid out and painted. Where Linux
-tells it, a move has also what the page's own thread took of the processor and how long it waited for one while
-others ran: a slow move of usual work is one of a busy machine.
+tells it, a move has also what the page's own thread took of the processor and how long it waited for one
+while others ran: a slow move of usual work is one of a busy machine.
 """
 
 from __future__ import annotations
