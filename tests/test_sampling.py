@@ -1,5 +1,8 @@
 """Random states: on the constraint, on the shell, of the stated measure, and the same for any division."""
 
+import functools
+import threading
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,7 +10,7 @@ import pytest
 import scipy.stats
 
 from noslip import System, rotations
-from noslip.sampling import Ball, Box, on_constraint, on_energy_shell
+from noslip.sampling import BLOCK, Ball, Box, on_constraint, on_energy_shell
 from noslip.systems import (
     appell_hamel,
     nonholonomic_particle,
@@ -175,6 +178,19 @@ def test_a_coin_is_drawn_with_uniform_rotations_places_and_three_free_velocities
     assert_mean(each(lambda q, v: v @ system.mass_matrix(q) @ v, q, v), 3 * 1.7)
     q, v = on_energy_shell(system, 1.9, 500, region=region, seed=4)
     np.testing.assert_allclose(each(system.energy, q, v), 1.9, rtol=1e-13)
+
+
+def test_no_threads_ask_xla_at_once(monkeypatch):
+    """Blocks that several had asked for were seen to wait for ever."""
+
+    def refused(*_):
+        raise AssertionError("a thread was started")
+
+    system = quartic.system()
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    for draw in (on_constraint, functools.partial(on_energy_shell, energy=3.0)):
+        q0s, v0s = draw(system, members=3 * BLOCK, region=Box([-1.0] * system.n, [1.0] * system.n), seed=2)
+        assert q0s.shape == v0s.shape == (3 * BLOCK, system.n)
 
 
 def test_draws_without_a_position_are_an_error_and_not_left_out():

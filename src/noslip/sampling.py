@@ -29,7 +29,6 @@ that neither the number of workers nor the size of chunks changes a state.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -47,7 +46,7 @@ from noslip.run.choose import on_cpu
 from noslip.system import System, positions
 
 BLOCK = 2**13  # proposals of one compiled call
-AT_ONCE = 32  # calls under way together
+AT_ONCE = 32  # blocks that are proposed before one looks who still waits
 PILOT = 2**13  # proposals from which the largest density is sought
 MARGIN = 0.1  # by how much its logarithm may be underestimated
 MOST = 2**26  # proposals without a single success after which the region is called too large
@@ -227,14 +226,10 @@ def _filled(numbers: np.ndarray) -> np.ndarray:
 
 
 def _in_blocks(function: Callable[..., Any], *which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A function of members, block by block, on all processors."""
-
-    def of_block(a: int) -> list[np.ndarray]:
-        with on_cpu():  # JAX keeps the choice of a device for each thread
-            return [np.asarray(x) for x in function(*(_filled(x[a : a + BLOCK]) for x in which))]
-
-    with ThreadPoolExecutor() as pool:
-        parts = list(pool.map(of_block, range(0, len(which[0]), BLOCK)))
+    """A function of members, block by block. XLA uses the processors by itself; asked from several threads at
+    once it was seen to leave a block unfinished for ever."""
+    blocks = range(0, len(which[0]), BLOCK)
+    parts = [[np.asarray(x) for x in function(*(_filled(x[a : a + BLOCK]) for x in which))] for a in blocks]
     first, second = (np.concatenate(of) for of in zip(*parts, strict=True))
     return first[: len(which[0])], second[: len(which[0])]
 
