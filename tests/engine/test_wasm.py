@@ -4,6 +4,7 @@ import ctypes
 import functools
 import itertools
 import math
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 from benchmarks.in_node import NODE, in_node, module_task, native_row, run_task, text
 from noslip import System, integrators, systems
-from noslip.engine.backends import native, wasm, wasm_fma, wasm_object
+from noslip.engine.backends import native, wasm, wasm_fma, wasm_object, wasm_twins
 from noslip.engine.backends.llvm_dense import ROUTINES, spacing
 from noslip.engine.backends.llvm_text import LlvmWriter
 from noslip.engine.program import CannotTranslate
@@ -204,6 +205,49 @@ def test_several_columns_at_once_have_the_bits_of_one(n):
     assert same_bits(tables[0], tables[1])
     assert same_bits(tables[0], tables[2])
     np.testing.assert_allclose(tables[0][:, n:], np.linalg.solve(A, B), rtol=1e-9, atol=1e-10)
+
+
+MIXED = """
+declare <2 x double> @llvm.fma.v2f64(<2 x double>, <2 x double>, <2 x double>)
+define void @mixed(ptr %given, ptr %made) {
+entry:
+  %a = load double, ptr %given
+  %pb = getelementptr double, ptr %given, i64 1
+  %b = load double, ptr %pb
+  %n = fneg double %a
+  %p = fmul double %b, 2.500000e+00
+  %d = fsub double %p, %n
+  %x = insertelement <2 x double> poison, double %d, i64 0
+  %y = insertelement <2 x double> poison, double %a, i64 0
+  %z = call <2 x double> @llvm.fma.v2f64(<2 x double> %x, <2 x double> %y, <2 x double> %x)
+  %w = extractelement <2 x double> %z, i64 0
+  %q = fdiv double %w, %d
+  %less = fcmp olt double %q, %n
+  br i1 %less, label %below, label %join
+below:
+  %e = fsub double 1.000000e+00, %w
+  br label %join
+join:
+  %r = phi double [ %q, %entry ], [ %e, %below ]
+  %s = fadd double %r, %d
+  store double %s, ptr %made
+  ret void
+}
+"""
+
+
+def test_numbers_as_vectors_of_two_have_the_same_bits():
+    twins = wasm_twins.in_twins(MIXED)
+    assert not re.search("f(neg|add|sub|mul) double", twins)
+    assert "insertelement <2 x double> poison, double %d" not in twins
+    calls = [
+        native.Module(text).function("mixed", ctypes.c_void_p, ctypes.c_void_p) for text in (MIXED, twins)
+    ]
+    made = np.empty((2, 1))
+    for given in np.random.default_rng(3).normal(size=(50, 2)):
+        for call, out in zip(calls, made, strict=True):
+            call(given, out)
+        assert same_bits(made[0], made[1])
 
 
 @needs_node

@@ -17,9 +17,11 @@ from noslip.engine.backends import wasm_fma
 from noslip.engine.backends.llvm_text import LlvmWriter
 from noslip.engine.backends.native import LARGE, advance_text, few_passes, map_text, run_passes
 from noslip.engine.backends.wasm_object import Linked, linked
+from noslip.engine.backends.wasm_twins import in_twins
 from noslip.engine.program import CannotTranslate, Program
 
 FEATURES = "+nontrapping-fptoint,+bulk-memory,+sign-ext,+mutable-globals,+simd128"
+RELAXED = ",+relaxed-simd"
 OPTIMIZE = 2
 PAGE = 65536  # bytes; the unit of memory
 FRAME = re.compile(r"alloca \[(\d+) x ", re.ASCII)
@@ -67,8 +69,8 @@ def _text(
 
 
 def _linked(text: str, names: list[str], relaxed: bool) -> Linked:
-    features = FEATURES + (",+relaxed-simd" if relaxed else "")
-    words = f"wasm {_version()} {features} {OPTIMIZE} in pairs\n{text}"
+    features = FEATURES + (RELAXED if relaxed else "")
+    words = f"wasm {_version()} {features} {OPTIMIZE} in pairs and twins\n{text}"
     made = linked(stored.code(words, lambda: _compiled(text, features)), [*names, wasm_fma.NAME])
     if made.asked:
         raise CannotTranslate(f"the function '{made.asked[0]}' of the C library has no form in WebAssembly")
@@ -99,4 +101,8 @@ def _compiled(text: str, features: str) -> bytes:
         few_passes(module, passes)
     else:
         run_passes(module, passes)
+    if RELAXED in features:
+        made = llvm.parse_assembly(in_twins(str(module)))
+        made.triple, made.data_layout = module.triple, module.data_layout
+        module = made
     return machine.emit_object(module)
