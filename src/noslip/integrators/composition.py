@@ -42,7 +42,10 @@ class Composition(BuiltOn):
     def __post_init__(self) -> None:
         require_one_of("scheme", self.scheme, SCHEMES)
         if "reversible" not in self.base.preserves or self.base.order != 2 or self.base.remembers_reaction:
-            raise ValueError(f"`base` must be self-adjoint and of order 2, but {self.base} is not")
+            raise ValueError(
+                "`base` must be self-adjoint and of order 2, and must not remember its reaction, but that is "
+                f"not so of {self.base}"
+            )
 
     @property
     def order(self) -> int:
