@@ -55,9 +55,10 @@ class Ensemble:
 
     `events` has for each event its first time and state in each member and how often it happened,
     `stopped_by` the name of the terminal one that ended a member, whose state stays what it was then.
-    After a failure a member's states are NaN and `failed_step` says where it stopped. A member's states and
-    multipliers have the bits of its single run; its energies may differ from that in the last one. What is
-    holonomic is None where there are no holonomic constraints.
+    After a failure a member's states are NaN and `failed_step` says where it stopped. In native code and on
+    GPUs a member's states and multipliers have the bits of its single run by native code; its energies may
+    differ from that in the last one, and by XLA all of it. What is holonomic is None where there are no
+    holonomic constraints.
     """
 
     t: np.ndarray
