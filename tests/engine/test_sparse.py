@@ -105,6 +105,24 @@ def test_an_inaccurate_elimination_is_seen_and_the_dense_routine_solves_instead(
     np.testing.assert_allclose(x, np.linalg.solve(unstable, y), rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.parametrize("pivot", [1e-3, 1e-5])
+def test_a_solution_that_counts_itself_has_all_its_digits(pivot):
+    """Small pivots cost an elimination without exchanges as many digits as they have zeros in front."""
+    block = np.array([[pivot, 1.0], [1.1, 2 * pivot]])
+    a, y = np.kron(np.eye(N // 2), block), rng.standard_normal(N)
+    x = compiled(linear.solve, a, y)[0]
+    assert np.all(abs(y - a @ x) <= 2e-14 * (abs(y) + abs(a) @ abs(x)))
+
+
+def test_a_diagonal_that_only_one_side_would_fill_is_left_to_the_dense_routine():
+    """Unknown 15 is in equation 0 alone, and its own equation has unknown 1 alone; 14 the other way round."""
+    a, y = np.diag(np.concatenate([np.arange(1.0, 15.0), np.zeros(2)])), rng.standard_normal(16)
+    a[[14, 15, 1, 0], [0, 1, 14, 15]] = [2.0, 3.0, 4.0, 5.0]
+    x, program = compiled(linear.solve, a, y)
+    assert is_dense(program)
+    np.testing.assert_allclose(x, np.linalg.solve(a, y), rtol=1e-12)
+
+
 def test_an_inaccurate_elimination_gives_no_number_to_an_iteration(unstable, monkeypatch):
     y = rng.standard_normal(N)
     assert np.isnan(compiled(again, unstable, y)[0]).all()

@@ -19,7 +19,8 @@ WRITTEN_OUT = sparse.SMALLEST - 1  # symmetric solves up to this size
 
 def solve(b: Builder, a: Nodes, y: Nodes) -> Nodes:
     """By elimination with known places where that pays; densely where that is not accurate."""
-    found = sparse.checked_solve(b, a, y) if y.shape[1] < len(a) else None  # an inverse is full
+    # an inverse is full
+    found = sparse.checked_solve(b, a, y, sparse.ROUND_OFF) if y.shape[1] < len(a) else None
     if found is None:
         return dense_solve(b, a, y)
     x, accurate = found
@@ -34,7 +35,7 @@ def solve(b: Builder, a: Nodes, y: Nodes) -> Nodes:
 def known_solve(b: Builder, a: Nodes, y: Nodes) -> Nodes | None:
     """By elimination with known places; no number where that is not accurate, and None where it does not
     pay."""
-    if (found := sparse.checked_solve(b, a, y)) is None:
+    if (found := sparse.checked_solve(b, a, y, sparse.ACCURATE)) is None:
         return None
     nothing = b.const(math.nan)
     x = [b.select(found[1], number, nothing) for number in found[0].ravel().tolist()]

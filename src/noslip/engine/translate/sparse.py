@@ -5,9 +5,10 @@ symmetric positive definite matrix needs none. In a general one an unknown with 
 such as a multiplier in [[A, B], [C, 0]], waits until all those that it is coupled to have gone, so that its
 pivot is one of the Schur complement -C A^-1 B; and every solution x of a x = y is checked row by row,
 
-    |y - a x| <= ACCURATE (|y| + |a| |x|),
+    |y - a x| <= e (|y| + |a| |x|),
 
-whatever the scales of rows and columns, so that the caller can do without one that is not accurate.
+whatever the scales of rows and columns, so that the caller can do without one that is not accurate: for the
+increments of an iteration e is ACCURATE, for what counts itself ROUND_OFF.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ SMALLEST = 13  # unknowns; below, dense solves are quicker, and keep their bits
 GAIN = 8  # written out where that takes so many times fewer operations than rolled loops over all places
 LONGEST = 20_000  # operations
 ACCURATE = 1e-10
+ROUND_OFF = 64 * float(np.finfo(float).eps)  # what partial pivoting leaves, and a few times more
 Places: TypeAlias = list[set[int]]  # for each row the columns of what is not zero
 
 
@@ -44,11 +46,12 @@ def pivots(b: Builder, a: Nodes) -> Pivots | None:
     """The order of least degree in the places of a and its transpose; None where a pivot is an exact zero."""
     n = len(a)
     known = a != b.const(0.0)
+    filled = known.copy()  # what is not zero, or no more: on one side of the diagonal perhaps
     places: Places = [set(np.flatnonzero(row).tolist()) for row in known | known.T]
     waiting: dict[int, set[int]] = {i: places[i] - {i} for i in range(n) if not known[i, i]}
     left, found = set(range(n)), Pivots([], 0, 0)
     while left:
-        ready = [i for i in left if i in places[i] and not waiting.get(i)]
+        ready = [i for i in left if filled[i, i] and not waiting.get(i)]
         if not ready:
             return None
         k = min(ready, key=lambda i: (len(places[i]), i))
@@ -56,6 +59,7 @@ def pivots(b: Builder, a: Nodes) -> Pivots | None:
         others = places[k] - {k}
         for i in others:
             places[i] = (places[i] | others) - {k}
+        filled |= np.outer(filled[:, k], filled[k])
         for rest in waiting.values():
             rest.discard(k)
         found.order.append(k)
@@ -69,8 +73,6 @@ class Eliminated:
 
     def __init__(self, b: Builder, a: Nodes, order: list[int], symmetric: bool):
         self.b, self.order, zero = b, order, b.const(0.0)
-        if symmetric:  # what is below the diagonal counts
-            a = np.where(np.tri(len(a), dtype=bool), a, a.T)
         rows = [{j: x for j, x in enumerate(row) if x != zero} for row in a.tolist()]
         at = {k: place for place, k in enumerate(order)}
         columns: list[set[int]] = [set() for _ in rows]
@@ -120,32 +122,34 @@ def spd_solve(b: Builder, a: Nodes, y: Nodes) -> Nodes | None:
     return np.array([made.solve(column) for column in y.T.tolist()], dtype=np.int64).T
 
 
-def checked_solve(b: Builder, a: Nodes, y: Nodes) -> tuple[Nodes, int] | None:
-    """a^-1 y, and whether every column of it is accurate; None where it is better done densely."""
+def checked_solve(b: Builder, a: Nodes, y: Nodes, allowed: float) -> tuple[Nodes, int] | None:
+    """a^-1 y, and whether every column of it is so accurate; None where it is better done densely."""
     made = _eliminated(b, a, y.shape[1], False)
     if made is None:
         return None
     x, accurate = np.empty_like(y), b.const(True)
     for c, column in enumerate(y.T.tolist()):
         x[:, c] = made.solve(column)
-        accurate = b.both(accurate, _is_accurate(b, a, column, x[:, c].tolist()))
+        accurate = b.both(accurate, _is_accurate(b, a, column, x[:, c].tolist(), allowed))
     return x, accurate
 
 
 def _eliminated(b: Builder, a: Nodes, columns: int, symmetric: bool) -> Eliminated | None:
     n = len(a)
+    if symmetric:  # what is below the diagonal counts
+        a = np.where(np.tri(n, dtype=bool), a, a.T)
     if n < SMALLEST or (found := pivots(b, a)) is None or not found.pays(n, columns):
         return None
     return Eliminated(b, a, found.order, symmetric)
 
 
-def _is_accurate(b: Builder, a: Nodes, y: list[int], x: list[int]) -> int:
-    accurate, zero, allowed = b.const(True), b.const(0.0), b.const(ACCURATE)
+def _is_accurate(b: Builder, a: Nodes, y: list[int], x: list[int], allowed: float) -> int:
+    accurate, zero, most = b.const(True), b.const(0.0), b.const(allowed)
     for row, right in zip(a.tolist(), y, strict=True):
         left, size = right, b.abs(right)
         for entry, value in zip(row, x, strict=True):
             if entry != zero:
                 product = b.mul(entry, value)
                 left, size = b.sub(left, product), b.add(size, b.abs(product))
-        accurate = b.both(accurate, b.compare("le", b.abs(left), b.mul(allowed, size)))
+        accurate = b.both(accurate, b.compare("le", b.abs(left), b.mul(most, size)))
     return accurate
