@@ -130,6 +130,20 @@ def test_derivatives_pass_through_the_projection():
     assert_allclose(jax.jit(jax.jacfwd(end))(0.0), differences, atol=1e-9)
 
 
+def test_an_integral_that_the_motion_changes_is_refused():
+    """Held to x, the run would stand still in x and call its steps solved."""
+
+    def of_gearbox(integral):
+        return dataclasses.replace(gearbox.system(), first_integrals={"wrong": integral})
+
+    q, v = gearbox.typical_state()
+    for integral in (lambda q, v, p: q[0], lambda q, v, p: v[0] ** 2 + q[0] ** 2 + 1e-6 * v[1]):
+        with pytest.raises(ValueError, match="the first integral 'wrong' changes at a rate of"):
+            simulate(of_gearbox(integral), Projected(), q, v, step_size=0.1, steps=2)
+    for rest in (q, v), (q, np.zeros(3)):
+        assert len(simulate(gearbox.system(), Projected(), *rest, step_size=0.1, steps=2).t) == 3
+
+
 def test_other_bases_and_forces_are_refused():
     with pytest.raises(ValueError, match="`base` must be a method on D"):
         Projected(FullSpaceDiscreteGradient())

@@ -22,9 +22,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import jax
 import jax.numpy as jnp
-from jax import Array
+import numpy as np
+from jax import Array, vmap
 
 from noslip.integrators.discrete_gradient import DiscreteGradient
 from noslip.integrators.families import projection as level
@@ -59,6 +59,9 @@ class Projected(BuiltOn):
     def applies_to(self, system: System) -> str | None:
         return level.refusal(system) or super().applies_to(system)
 
+    def applies_around(self, system: System, q: np.ndarray, v: np.ndarray) -> str | None:
+        return super().applies_around(system, q, v) or level.changing(system, q, v)
+
     def init(self, system: System, q: Array, v: Array, t: Array, h: Array) -> State:
         return level.first(self.base, system, self.base.init(system, q, v, t, h), h)
 
@@ -78,7 +81,7 @@ class Projected(BuiltOn):
     def turned(self, system: System, state: State, x: Unknown, h: Array, step: level.Step) -> Unknown:
         """The unknowns after `step` of the base from z~, and a correction of mu."""
         bracket, z = self.base.chart(system, state, x.e, h)
-        vectors = jax.vmap(bracket.vector)
+        vectors = vmap(bracket.vector)
         start = level.normals(system, bracket, z, state)
         shift = x.mu @ vectors(start)
         moved = level.displaced(bracket, z, state, shift)

@@ -7,8 +7,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
+from noslip.engine.backends.numpy_rows import evaluate_anyhow
 from noslip.geometry.bracket import Chart
 from noslip.integrators.base import Sum
 from noslip.integrators.families.bracket import EXTRAPOLATION, WILD, OnDStar
@@ -17,6 +19,7 @@ from noslip.integrators.solve import without_derivatives
 from noslip.numerics.discrete_gradients import noise
 from noslip.numerics.pytrees import pytree, replaced
 from noslip.system import System
+from noslip.system.conditions import AROUND, TOLERANCE, velocities
 from noslip.system.time import Timed
 
 DEPENDENT = 1e-10  # pivots of W below this are those of dependent integrals
@@ -111,6 +114,33 @@ def refusal(system: System) -> str | None:
     if any(isinstance(f, Timed) for f in system.first_integrals.values()):
         return "a projection needs quantities that stay constant, but a first integral contains t"
     return None
+
+
+def changing(system: System, q: np.ndarray, v: np.ndarray) -> str | None:
+    """Why there is nothing to project onto: a declared integral that the motion changes, at this position and
+    with velocities like this one."""
+    if not system.first_integrals:
+        return None
+    speeds = velocities(v, AROUND)
+    rates, sizes = evaluate_anyhow(_rates, None, system, np.tile(np.asarray(q, float), (AROUND, 1)), speeds)
+    for name, rate, size in zip(system.first_integrals, rates.T, sizes.T, strict=True):
+        worst = float(np.max(np.abs(rate)))
+        if worst > TOLERANCE * float(np.max(size)):
+            return (
+                f"a projection needs quantities that stay constant, but the first integral '{name}' changes "
+                f"at a rate of {worst:.2g} at q = {np.asarray(q)} and a speed like the initial one"
+            )
+    return None
+
+
+def _rates(_: None, system: System, q: Array, v: Array) -> tuple[Array, Array]:
+    """The rates of the first integrals along the motion, and the sizes of the terms that make them up."""
+    v = system.project_velocity(q, v)
+    a = system.acceleration(q, v)
+    found = [jax.grad(f, (0, 1))(q, v, system.parameters) for f in system.first_integrals.values()]
+    rates = [by_q @ v + by_v @ a for by_q, by_v in found]
+    sizes = [jnp.abs(by_q) @ jnp.abs(v) + jnp.abs(by_v) @ jnp.abs(a) for by_q, by_v in found]
+    return jnp.stack(rates), jnp.stack(sizes)
 
 
 def displaced(bracket: Any, z: Array, state: ProjectedState, shift: Array) -> ProjectedState:
