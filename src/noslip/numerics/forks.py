@@ -1,7 +1,7 @@
 """Processes that are forked after JAX has begun to work: XLA would wait there for threads that do not exist.
 
-What is compiled already as native code runs in such a process. All else needs XLA, and gets a sentence
-instead of waiting for ever.
+What is compiled already as native code runs in such a process, unless a thread was just compiling when it was
+forked. All else needs XLA, and gets a sentence instead of waiting for ever.
 """
 
 from __future__ import annotations
