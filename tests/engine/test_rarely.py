@@ -91,13 +91,14 @@ def test_threads_that_need_it_at_once_make_it_once(made):
     assert sum("define void @rare" in text for text in made) == 1
 
 
-def test_an_interrupt_waits_until_it_is_made(monkeypatch):
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3)], ids=["interrupt", "exit"])
+def test_what_a_signal_raises_waits_until_it_is_made(monkeypatch, error):
     expected, tries = bits(function(), SELDOM), []
 
     def address(self, name, address=Rarely.address):
         tries.append(name)
         if len(tries) == 1:
-            raise KeyboardInterrupt
+            raise error
         return address(self, name)
 
     monkeypatch.setattr(Rarely, "address", address)
@@ -110,10 +111,12 @@ def test_an_interrupt_waits_until_it_is_made(monkeypatch):
 
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
     try:
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(type(error)) as raised:
             run()
     finally:
         signal.signal(signal.SIGINT, before)
+    assert raised.value.args == error.args
+    assert getattr(raised.value, "code", None) == getattr(error, "code", None)
     assert found == [expected]
 
 

@@ -40,17 +40,29 @@ class Rarely:
         variable = ctypes.c_void_p.from_address(at)
 
         def first(given: int, made: int) -> None:
-            interrupted = False
+            waiting: list[BaseException] = []
             while True:
                 try:
                     variable.value = address = self.address(name)
                     CALL(address)(given, made)
                     break
-                except KeyboardInterrupt:  # not before this is done, and not in here, where it would be lost
-                    interrupted = True
-            if interrupted:
-                threading.Timer(SOON, _thread.interrupt_main).start()
+                except BaseException as error:  # of a signal: not before this is done, and not in here, where
+                    if waiting and not isinstance(error, KeyboardInterrupt):  # it would be lost
+                        raise  # what comes again is not a signal
+                    waiting.append(error)
+            if waiting:
+                threading.Timer(SOON, _raise_in, (threading.get_ident(), waiting[0])).start()
 
         entrance = CALL(first)
         variable.value = ctypes.cast(entrance, ctypes.c_void_p).value
         return entrance
+
+
+def _raise_in(thread: int, error: BaseException) -> None:
+    """Raise it in that thread, which is back from the machine code or soon will be."""
+    kind = type(error)
+    if kind is KeyboardInterrupt:
+        return _thread.interrupt_main()
+    again = type(kind.__name__, (kind,), {"__init__": lambda self: kind.__init__(self, *error.args)})
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(again))
+    return None
