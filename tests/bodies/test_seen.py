@@ -83,3 +83,20 @@ def test_a_ball_in_a_cone_shows_both() -> None:
     model.rolls_on("ball", cone(0.7))
     data = json.loads(scene(model.system()).json(np.array([0.6, 0.8, 1.5, 1.0, 0, 0, 0])))
     assert [body["kind"] for body in data["bodies"]] == ["sphere", "surface"]
+
+
+def test_bars_reach_to_where_a_loop_closes() -> None:
+    model = Model(gravity=9.81)
+    for name, x in (("crank", 0.0), ("rocker", 0.5)):
+        model.body(name, joint=revolute("y", at=(x, 0, 0)), mass=1.0, centre=(x, 0, 0.1),
+                   inertia=(0.01, 0.01, 0.001))  # fmt: skip
+    model.body("coupler", on="crank", joint=revolute("y", at=(0, 0, 0.2)), mass=1.0, centre=(0.25, 0, 0.2),
+               inertia=(0.001, 0.05, 0.05))  # fmt: skip
+    model.loop(("coupler", (0.5, 0, 0.3)), ("rocker", (0.5, 0, 0.3)))
+    stage = scene(model.system())
+    shown = numbers_of(stage, np.zeros(3), np.zeros(2))
+    for name in ("coupler", "rocker"):
+        bars = [k for k, body in enumerate(stage.parts(3).bodies) if body.name == name]
+        ends = [shown.poses[k, :3] + side * rotations.matrix(shown.poses[k, 3:])[:, 2] * shown.sizes[k, 1] / 2
+                for k in bars for side in (1, -1) if shown.sizes[k, 1] > 0]  # fmt: skip
+        assert min(np.linalg.norm(end - np.array([0.5, 0, 0.3])) for end in ends) < 1e-12

@@ -78,7 +78,8 @@ class _Drawing:
         return self.solid(shape, (start + end) / 2, rotation, name, SKY), length
 
     def body(self, body: RigidBody) -> list[Solid]:
-        """Its shape; or bars from its joint to its mass centre and to the joints of what it carries."""
+        """Its shape; or bars from its joint to its mass centre, to the joints of what it carries and to where
+        its loops close."""
         axes = self.motion.axes(body.name)
         if body.shape is not None:
             shape, axis = body.shape.drawn(self.p)
@@ -87,6 +88,8 @@ class _Drawing:
             return [self.solid(shape, axes.place(at), compose(_attitude(axes), turned), body.name, ORANGE)]
         start = axes.place(of(body.joint.own, self.p))
         carried = [x.joint.at for x in self.mechanism.bodies if x.on == body.name]
+        closed = [x for loop in self.mechanism.closures for x in (loop.first, loop.second)]
+        carried += [place for name, place in closed if name == body.name]
         ends = [axes.place(of(x, self.p)) for x in carried]
         ends += [] if body.mass is None else [axes.place(of(body.centre, self.p))]
         bars = [self.bar(start, end, body.name) for end in ends]
