@@ -1,10 +1,11 @@
 """The estimated error of a run against its true one."""
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from models import OF_EVERY_KIND, kepler, two_forms
-from noslip import Event, error_estimate, load, simulate
+from noslip import Event, System, error_estimate, load, simulate
 from noslip.integrators import (
     DiscreteGradient,
     DiscreteLagrangeDAlembert,
@@ -68,6 +69,23 @@ def test_methods_that_make_their_own_time_are_compared_at_the_same_times(method)
     assert np.mean(good) > 0.95
     true = np.max(np.abs(run.q - exact.q), axis=1)
     assert 1 / 3 < np.nanmax(estimate) / np.max(true[good]) < 3
+
+
+@pytest.mark.parametrize("base", [SemiImplicitDLA(), LobattoSpark(3)], ids=str)
+@pytest.mark.parametrize("until", [{"steps": 40}, {"t_end": 3.0}], ids=str)
+def test_variable_steps_are_estimated_up_to_the_last_row(base, until):
+    def lagrangian(q, v, p):
+        return 0.5 * jnp.dot(v, v) + 3 / jnp.sqrt(q[0] ** 2 + q[1] ** 2)
+
+    def one_forms(q, p):
+        return jnp.array([[-0.2 * q[1], 0.2 * q[0], 1.0]])
+
+    system, q = System(lagrangian, one_forms=one_forms, coordinates=("x", "y", "z")), [1.0, 0.0, 0.0]
+    v = system.project_velocity(q, [0.0, 1.2, 0.0])
+    run = simulate(system, VariableStep(base), q, v, step_size=0.05, **until)
+    estimate = error_estimate(run)
+    exact = simulate(system, ReferenceFlow(), q, v, step_size=0.05, save_at=run.t)
+    assert 1 / 3 < estimate[-1] / np.max(np.abs(run.q[-1] - exact.q[-1])) < 3
 
 
 def test_rows_at_given_times_and_events_are_estimated_too():
