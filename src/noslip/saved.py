@@ -142,6 +142,8 @@ def verify(path: str | Path) -> Verified:
 
 def system_of(info: RunInfo, given: GivenSystem | None = None) -> System:
     """The system of a saved run with its parameters, from what is given or from the name that it has."""
+    if given is None and not info.source:
+        raise NotGiven("a run that was loaded does not know its system; give it: `system=`", info.source)
     if given is None and info.source not in systems.names():
         raise NotGiven(f"the system '{info.source}' {_UNKNOWN}", info.source)
     source = systems.open_source(info.source if given is None else given)

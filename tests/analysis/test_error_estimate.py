@@ -105,3 +105,12 @@ def test_a_loaded_run_is_estimated_by_its_names(tmp_path):
     run = simulate(system, SemiImplicitDLA(), q, v, step_size=0.1, steps=20)
     run.save(tmp_path / "run.nc")
     assert np.array_equal(error_estimate(load(tmp_path / "run.nc")), error_estimate(run))
+
+
+def test_a_loaded_run_of_a_nameless_system_asks_for_it(tmp_path):
+    system, q, v = two_forms()
+    run = simulate(system, SemiImplicitDLA(), q, v, step_size=0.1, steps=20)
+    run.save(tmp_path / "run.nc")
+    with pytest.raises(ValueError, match="does not know its system; give it"):
+        error_estimate(load(tmp_path / "run.nc"))
+    assert np.array_equal(error_estimate(load(tmp_path / "run.nc"), system=system), error_estimate(run))
