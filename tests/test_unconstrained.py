@@ -223,8 +223,10 @@ def test_methods_on_a_base_say_why_they_cannot(method):
 @pytest.mark.parametrize("suffix", ["nc", "zarr"])
 def test_runs_are_saved_and_loaded(tmp_path, suffix):
     system, q, v = double_pendulum()
-    run = simulate(system, VelocityNonholonomic(), q, v, step_size=0.05, steps=10)
-    run.save(tmp_path / f"run.{suffix}")
+    store = tmp_path / "run.zarr" if suffix == "zarr" else None
+    run = simulate(system, VelocityNonholonomic(), q, v, step_size=0.05, steps=10, store=store)
+    if store is None:
+        run.save(tmp_path / "run.nc")
     back = noslip.load(tmp_path / f"run.{suffix}")
     assert back.multipliers.shape == (11, 0)
     assert np.array_equal(back.q, run.q)
@@ -303,3 +305,12 @@ def test_the_command_line_and_the_report(tmp_path):
     page = (tmp_path / "run.html").read_text()
     assert "<td>constraints</td><td>none</td>" in page
     assert "phi(q, v) = 0" not in page
+
+
+def test_a_run_is_not_saved_under_the_name_of_something_else(tmp_path):
+    system, q, v = double_pendulum()
+    run = simulate(system, VelocityNonholonomic(), q, v, step_size=0.05, steps=10)
+    for name in ("run.zarr", "run.csv", "run.png"):
+        with pytest.raises(ValueError, match="would be a NetCDF file"):
+            run.save(tmp_path / name)
+    assert not list(tmp_path.iterdir())

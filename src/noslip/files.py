@@ -27,6 +27,7 @@ SECONDS_UNTOUCHED = 60.0  # a file of a living process is locked by then
 DISK_FAILS = {errno.ENOSPC, errno.EIO, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
 SEAL = re.compile(rb"\nnoslip sha256 ([0-9a-f]{64})\n\Z")
 SEAL_LENGTH = 80
+OTHERS = {".zarr", ".png", ".pdf", ".svg", ".gif", ".mp4", ".html", ".htm", ".csv", ".txt", ".json", ".py"}
 
 
 @contextmanager
@@ -165,6 +166,12 @@ def require_plain(path: Path) -> None:
     mode = _mode(path)
     if mode is not None and not stat.S_ISREG(mode):
         raise ValueError(f"'{path}' must be a new or a plain file, but it is {_kind(mode)}")
+
+
+def require_netcdf_name(path: Path) -> None:
+    """Refuse a name that promises something else than a NetCDF file: a folder, a picture, a table."""
+    if path.suffix.lower() in OTHERS:
+        raise ValueError(f"'{path}' would be a NetCDF file, whose name must not end in {path.suffix}")
 
 
 def require_folder(path: Path, what: str) -> None:

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from noslip.errors import Damaged, first_line
-from noslip.files import as_path, replacing, require_plain, require_writable, seal, sealed
+from noslip.files import (
+    as_path,
+    replacing,
+    require_netcdf_name,
+    require_plain,
+    require_writable,
+    seal,
+    sealed,
+)
 from noslip.markdown import html_table
 from noslip.numerics.tracing import Either, has_tracers, is_traced
 from noslip.run.arguments import times_within
@@ -233,6 +241,7 @@ class Trajectory:
         if path.is_dir() or not path.name:
             raise IsADirectoryError(f"cannot save to '{path}': it is a folder, not a file")
         require_plain(path)
+        require_netcdf_name(path)
         require_writable(path)
         data = self.to_xarray()
         checked = [name for name, x in data.variables.items() if x.size and x.dtype.kind in "fiu"]

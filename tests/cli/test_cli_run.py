@@ -249,6 +249,8 @@ def refused(result: Result, *words: str) -> None:
         (("--steps", "5", "-o", "nowhere/a.nc"), ("in a folder that exists", "nowhere")),
         (("--steps", "5", "-o", "."), ("it is a folder",)),
         (("--steps", "5", "-o", "a.png", "--plot", "a.png"), ("must be different files",)),
+        (("--steps", "5", "-o", "a.png"), ("'a.png' would be a NetCDF file",)),
+        (("--steps", "5", "-o", "a.csv"), ("'a.csv' would be a NetCDF file",)),
     ],
 )
 def test_bad_input_of_a_run(arguments: tuple[str, ...], words: tuple[str, ...]) -> None:

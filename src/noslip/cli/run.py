@@ -12,6 +12,7 @@ from noslip.cli import options
 from noslip.cli.show import INTERRUPTED, NOT_SOLVED, console, one_sentence, print_table, stop
 from noslip.cli.targets import STORE, check_targets, write_run
 from noslip.errors import Interrupted, SolveFailed
+from noslip.files import require_netcdf_name
 from noslip.texts import listed
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ def run(
     """Simulate one system with one integrator."""
     with one_sentence():
         check_targets(output, plot)
+        if output is not None and output.suffix != STORE:
+            require_netcdf_name(output)
         from noslip.integrators import make
         from noslip.systems import open_source
 
