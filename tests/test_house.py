@@ -30,7 +30,8 @@ def module_name(file: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-MODULES = {module_name(file): file for file in PACKAGE.rglob("*.py")}
+# `python -m noslip` asks for a file of that name, which calls the command line and is no room
+MODULES = {module_name(file): file for file in PACKAGE.rglob("*.py") if file.name != "__main__.py"}
 
 
 def tree(module: str) -> ast.Module:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -99,6 +100,20 @@ def user_run(*more: str, name: str = "mine.py:particle") -> Result:
 
 
 # ---- tables ---------------------------------------------------------------------------------------
+
+
+def test_the_package_is_the_command() -> None:
+    done = subprocess.run([sys.executable, "-m", "noslip", "--version"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout.strip()) == (0, f"noslip {noslip.__version__}")
+
+
+def test_a_velocity_off_the_constraint_is_answered_with_the_nearest_one() -> None:
+    words = ("run", "knife_edge", "-i", "SemiImplicitDLA", "--step-size", "0.1", "--steps", "1", "--v0")
+    refused = call(*words, "1,2,3")
+    assert refused.exit_code == 2
+    nearest = re.search(r"nearest velocity that does, \[(.*)\]", " ".join(refused.output.split()))
+    assert nearest
+    assert call(*words, nearest[1].replace(" ", "")).exit_code == 0
 
 
 def test_version_and_help() -> None:

@@ -277,10 +277,11 @@ def _refuse_inadmissible(system: System, q: np.ndarray, v: np.ndarray) -> None:
         x[0] for x in evaluate_anyhow(admissibility, None, system, np.asarray(q)[None], np.asarray(v)[None])
     )
     if not np.all(np.abs(phi) <= allowed):
+        near = "" if system.kind == "nonlinear" else f", {np.asarray(system.project_velocity(q, v)).tolist()}"
         raise ValueError(
             f"`v0` must satisfy the constraint, but phi(q0, v0) = {phi} (at most {allowed} is allowed, "
             f"{ADMISSIBLE:.0e} of its terms); system.project_velocity(q0, v0) gives the nearest velocity "
-            "that does"
+            f"that does{near}"
         )
 
 

@@ -1,0 +1,5 @@
+"""`python -m noslip`: the command line."""
+
+from noslip.cli import main
+
+main()
