@@ -217,6 +217,7 @@ entry:
   %n = fneg double %a
   %p = fmul double %b, 2.500000e+00
   %d = fsub double %p, %n
+  %s.1 = fmul double %d, %n
   %x = insertelement <2 x double> poison, double %d, i64 0
   %y = insertelement <2 x double> poison, double %a, i64 0
   %z = call <2 x double> @llvm.fma.v2f64(<2 x double> %x, <2 x double> %y, <2 x double> %x)
@@ -229,8 +230,9 @@ below:
   br label %join
 join:
   %r = phi double [ %q, %entry ], [ %e, %below ]
-  %s = fadd double %r, %d
-  store double %s, ptr %made
+  %s = fadd double %r, %r
+  %u = fsub double %s, %s.1
+  store double %u, ptr %made
   ret void
 }
 """

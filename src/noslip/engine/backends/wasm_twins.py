@@ -66,6 +66,6 @@ def _vector(number: str, place: str, twins: dict[str, str], written: list[str]) 
         return twins[number]
     if not number.startswith("%"):
         return f"<double {number}, double {number}>"
-    name = f"%twin.{place}"
+    name = f"%put.{place}"
     written.append(f"  {name} = insertelement {VECTOR} poison, double {number}, i64 0")
     return name
