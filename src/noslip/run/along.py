@@ -20,6 +20,7 @@ from noslip.run.step import Row
 from noslip.system import System
 from noslip.system.conditions import broken_along, parallel_along
 
+FEW = 3  # rows that a short program looks at, one by one
 BLOWN_UP = 1e9
 """So many times the size of the energy at the start is no error of a method any more. Real growth of an
 error, as in CFHM figure 4, is by a factor of 1e4 in 5e5 steps."""
@@ -97,18 +98,24 @@ def up_to_a_broken_condition(system: System, rows: Row) -> tuple[Row, str]:
     )
 
 
-def forms_become_parallel(system: System, rows: Row) -> bool:
+def forms_become_parallel(pairing: Pairing, rows: Row) -> bool:
     """Whether the one-forms are nearly parallel at some of the rows."""
-    return system.rows > 1 and parallel_along(system, *(np.asarray(x) for x in (rows.q, rows.v, rows.t)))
+    q, v, t = (np.asarray(x) for x in (rows.q, rows.v, rows.t))
+    few = len(q) <= FEW and all(_surely_apart(pairing, *row) for row in zip(q, v, strict=True))
+    return not few and parallel_along(pairing.system, q, v, t)
 
 
 def parallel_at(pairing: Pairing, q: np.ndarray, v: np.ndarray, t: float) -> bool:
     """Whether the one-forms are nearly parallel at this state."""
+    when = np.full(1, t)
+    return not _surely_apart(pairing, q, v) and parallel_along(pairing.system, q[None], v[None], when)
+
+
+def _surely_apart(pairing: Pairing, q: np.ndarray, v: np.ndarray) -> bool:
+    """Whether a short program can tell that they are not."""
     if pairing.system.rows < 2:
-        return False
-    if not pairing.clocked and (apart := pairing.at_state(_apart, q, v)) is not None and apart[0] > 0:
-        return False
-    return parallel_along(pairing.system, q[None], v[None], np.full(1, t))
+        return True
+    return not pairing.clocked and (apart := pairing.at_state(_apart, q, v)) is not None and apart[0] > 0
 
 
 def _apart(system: System, q: Array, v: Array) -> Array:

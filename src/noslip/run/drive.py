@@ -60,7 +60,7 @@ def driven(
             rows, interrupted = watched_rows_at(runner, here, times, steps, progress, log)
         else:
             rows, interrupted = rows_at(runner, here, times, steps, progress)
-        if interrupted or not forms_become_parallel(here.pairing.system, rows):
+        if interrupted or not forms_become_parallel(here.pairing, rows):
             break
         here = start.orthogonal  # they have become parallel on the way: once more
     rows, broken = up_to_a_broken_condition(pairing.system, rows)
