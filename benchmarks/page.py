@@ -9,7 +9,18 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks import large, peers, peers_of_bodies, researcher, rolling, size, wasm_pairs, whole_calls
+from benchmarks import (
+    large,
+    peers,
+    peers_of_bodies,
+    researcher,
+    rolling,
+    size,
+    sliders,
+    wasm,
+    wasm_pairs,
+    whole_calls,
+)
 from noslip.bench import bodies, ensembles
 from noslip.files import replacing, write_text
 from noslip.markdown import table
@@ -17,6 +28,7 @@ from noslip.studies import cfhm_variance
 
 PAGES = (
     "engine_wasm.md", "performance.md", "work_precision.md", "ball_and_bicycle.md", "rolling_in_space.md",
+    "how_to/make_a_live_page.md",
 )  # fmt: skip
 PICTURES = {
     "images/work_precision.png": peers.picture,
@@ -65,6 +77,8 @@ def sections(results: dict[str, Any]) -> dict[str, str]:
         "bodies": bodies.markdown(results["bodies_cpu"]),
         "first": first_results(results["engine_cpu"]),
         "versions": ", ".join(f"{name} {value}" for name, value in compared["versions"].items()),
+        "wasm": wasm.markdown(results["wasm_cpu"]),
+        "sliders": sliders.markdown(results["sliders_cpu"]),
         "wasm pairs": wasm_pairs.markdown(results["wasm_pairs_cpu"]),
         **peers_of_bodies.sections(compared),
         **rolling.sections(results["rolling_cpu"]),
