@@ -70,6 +70,7 @@ def test_the_page_command_writes_the_pages_that_are_there(tmp_path: Path) -> Non
     docs = tmp_path / "docs"
     (docs / "images").mkdir(parents=True)
     for name in page.PAGES:
+        (docs / name).parent.mkdir(exist_ok=True)
         (docs / name).write_text((ROOT / "docs" / name).read_text().replace("| noslip", "| nobody"))
     done = CliRunner().invoke(commands.app, ["page", str(ROOT / "docs" / "measured"), "-o", str(docs)])
     assert done.exit_code == 0, done.output
