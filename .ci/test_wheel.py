@@ -26,6 +26,7 @@ BENCH = {
     "energy",
     "engine",
     "ensembles",
+    "kernels",
     "machine",
     "programs",
 }

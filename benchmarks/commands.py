@@ -23,7 +23,7 @@ app = typer.Typer(
 
 @app.command("engine")
 def measure_engine(markdown: Markdown = False, json_file: JsonFile = None) -> None:
-    """Native code, XLA and the GPU against C printed from the same program, and C written by hand."""
+    """Native code and XLA against C printed from the same program, and C written by hand."""
     with one_sentence():
         check_json(json_file)
         from benchmarks import engine

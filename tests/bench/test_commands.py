@@ -16,7 +16,7 @@ from noslip.cli import app
 from noslip.studies import cfhm_variance
 
 ROOT = Path(__file__).parents[2]
-INSTALLED = {"engine", "energy", "programs", "ensembles", "bodies", "variance"}
+INSTALLED = {"engine", "kernels", "energy", "programs", "ensembles", "bodies", "variance"}
 OF_CHECKOUT = {
     "calls",
     "whole-calls",
@@ -51,7 +51,7 @@ def test_an_installation_says_in_one_sentence_what_it_has(monkeypatch: pytest.Mo
     assert done.exit_code == 2
     assert done.stderr == (
         "noslip: 'peers' needs a checkout of the repository; "
-        "installed are engine, energy, programs, ensembles, bodies, variance\n"
+        "installed are engine, kernels, energy, programs, ensembles, bodies, variance\n"
     )
     assert "peers" not in CliRunner().invoke(app, ["bench", "--help"]).output
     assert "printed from" not in CliRunner().invoke(app, ["bench", "engine", "--help"]).output

@@ -50,6 +50,7 @@ leave:
   ret void
 }}"""
         types = [ctypes.c_void_p if "ptr" in part else ctypes.c_int64 for part in given]
+        self.registers, self.local = 0, 0
         self.function = native.Module(body + entry, quickly=True).function("all", *types)
 
     def launch(self, members, *tables, numbers=()):
@@ -65,7 +66,7 @@ class HostDevice:
     def empty(self, slots):
         return HostArray(np.zeros(slots, np.int64))
 
-    def kernel(self, text, effort):
+    def kernel(self, text, effort=0):
         return HostKernel(text)
 
     def wait(self):

@@ -1,4 +1,4 @@
-"""The engine on this machine: native code, XLA and the GPU, in nanoseconds per step and member.
+"""The engine on this machine: native code and XLA, in nanoseconds per step and member.
 
 Rivals are timed in turn in one run. Evaluations and operations say what the time is spent on. A checkout of
 the repository adds its limit as rivals, the same scalar program printed as C and C written by hand, and then
@@ -7,7 +7,6 @@ rows give their ratio to the C that was printed.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import subprocess
 import sys
@@ -23,17 +22,15 @@ from numpy.typing import ArrayLike
 from noslip.analysis.timing import best_of_rounds, one_core
 from noslip.bench.machine import versions
 from noslip.engine import shelf
-from noslip.engine.backends import cuda, native
-from noslip.engine.program import Loop, Program, count
+from noslip.engine.backends import native
+from noslip.engine.program import Block, Loop, Program, count
 from noslip.integrators.base import Integrator
 from noslip.integrators.discrete_gradient import DiscreteGradient
-from noslip.integrators.energy_collocation import EnergyCollocation
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
 from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic
 from noslip.markdown import table
 from noslip.run import one_xla
 from noslip.run.choose import on_cpu
-from noslip.run.many_gpu import GpuMembers
 from noslip.run.many_native import NativeMembers
 from noslip.run.many_xla import XlaMembers
 from noslip.run.member import Member, MemberGroup, MemberInputs
@@ -46,8 +43,7 @@ from noslip.systems import gearbox, quartic
 
 METHODS: tuple[Integrator, ...] = (DiscreteGradient(), SemiImplicitDLA(), VelocityNonholonomic())
 STEP = {"quartic": 0.05, "gearbox": 0.1}
-MEMBERS, GPU_MEMBERS, SPREAD = 4096, 2**20, 0.05
-OURS = ("native", "gpu kernel")
+MEMBERS, SPREAD = 4096, 0.05
 Row = dict[str, Any]
 Rivals = dict[str, Callable[[], None]]
 
@@ -72,9 +68,7 @@ def measure(show: Callable[[Row], None] = lambda row: None, limits: Limits | Non
     """All rows, each shown as soon as it is there."""
     against = limits or _NoLimits()
     rows: list[Row] = []
-    has_native = importlib.util.find_spec("llvmlite") is not None
-    timed = (partial(one_trajectory, against), partial(ensembles, against))
-    for part in (*timed, on_gpu, first_results) if has_native else (on_gpu,):
+    for part in (partial(one_trajectory, against), partial(ensembles, against), first_results):
         for row in part():
             rows.append(row)
             show(row)
@@ -88,9 +82,7 @@ def markdown(result: dict[str, Any]) -> str:
     for row in result["rows"]:
         cost = f"{row['ns']:.4g} ns" if "ns" in row else f"{row['seconds']:.2f} s in all"
         ratio = f"{row['ratio to c']:.2f}" if "ratio to c" in row else ""
-        more = {**row.get("parts", {}), **(row.get("work", {}) if row["by"] in OURS else {})}
-        if "steps per second" in row:
-            more["steps per second"] = row["steps per second"]
+        more = {**row.get("parts", {}), **(row.get("work", {}) if row["by"] == "native" else {})}
         cells = (row["what"], row["system"], row["method"], row["by"], cost, ratio,
                  ", ".join(f"{name} {value:.3g}" for name, value in more.items()))  # fmt: skip
         rows.append(cells)
@@ -106,9 +98,7 @@ def line(row: Row) -> str:
         text += f" {row['seconds']:9.2f} s"
     if "ratio to c" in row:
         text += f"  {row['ratio to c']:6.2f} x C"
-    if "steps per second" in row:
-        text += f"  {row['steps per second']:.2e} steps/s"
-    more = {**row.get("parts", {}), **(row.get("work", {}) if row["by"] in OURS else {})}
+    more = {**row.get("parts", {}), **(row.get("work", {}) if row["by"] == "native" else {})}
     return text + "".join(f"  {name} {value:.3g}" for name, value in more.items())
 
 
@@ -181,64 +171,15 @@ def _many(module: Any, method: Integrator, name: str, limits: Limits) -> Iterato
     yield from _rows("ensemble, one core", name, method, _per_step(per_member, steps, "jax.vmap", slow), work)
 
 
-def on_gpu() -> Iterator[Row]:
-    """2^20 members in kernels, and by jax.vmap where JAX sees the GPU; their bits beside native code's."""
-    if not cuda.count():
-        return
-    for module, name, method, words in (
-        (gearbox, "gearbox", DiscreteGradient(), ""),
-        (gearbox, "gearbox", DiscreteGradient(frame="none"), ", no frame"),
-        (gearbox, "gearbox", EnergyCollocation(3), ""),
-        (quartic, "quartic", DiscreteGradient(), ""),
-        (quartic, "quartic", DiscreteGradient(frame="none"), ", no frame"),
-        (quartic, "quartic", SemiImplicitDLA(), ""),
-    ):
-        steps, member = 200, Member(method, ())
-        inputs, few = (members(module, STEP[name], size) for size in (GPU_MEMBERS, 32))
-        began = time.perf_counter()
-        with shelf.unused():
-            GpuMembers(member, few).to(1)
-        first = time.perf_counter() - began
-        kernel, lanes = GpuMembers(member, inputs), NativeMembers(member, inputs, None)
-        same = _same_bits(kernel, lanes, 50)
-        rivals: Rivals = {"gpu kernel": partial(_go_on, kernel, steps)}
-        if jax.default_backend() == "gpu":
-            vmapped = XlaMembers(member, inputs)
-            vmapped.to(1)
-            rivals["gpu jax.vmap"] = partial(_go_on, vmapped, 10)
-        seconds = best_of_rounds(rivals, 2)
-        usual = kernel.code.kernel(kernel.shares[0].device, "usual")
-        failed = int(np.sum(kernel.final().carry.interval.status != 0))
-        work = {"members": GPU_MEMBERS, "seconds to the first step": first, "failed": failed}
-        work |= {
-            "members with the bits of native code": same,
-            "registers": usual.registers,
-            "local bytes": usual.local,
-        }
-        taken = {"gpu kernel": steps, "gpu jax.vmap": 10}
-        per_step = {by: value / taken[by] / GPU_MEMBERS for by, value in seconds.items()}
-        for row in _rows("ensemble, GPU", name, method, per_step, work):
-            yield row | {"method": row["method"] + words, "steps per second": 1e9 / row["ns"]}
-
-
-def _same_bits(kernel: GpuMembers, lanes: NativeMembers, steps: int) -> int:
-    """How many members have the same state after so many steps."""
-    for runner in (kernel, lanes):
-        runner.to(steps)
-    pairs = zip(jax.tree.leaves(kernel.final()), jax.tree.leaves(lanes.final()), strict=True)
-    same = [(a == b).reshape(len(a), -1).all(axis=1) for a, b in pairs]
-    return int(np.sum(np.all(same, axis=0)))
-
-
-def _go_on(runner: Any, steps: int) -> None:
-    runner.to(runner.reached + steps)
-
-
 def members(module: Any, h: float, size: int) -> MemberInputs:
-    """Members scattered about a typical state, their velocities put on the constraint."""
+    """Members scattered about a typical state, their velocities put on the constraint. Where positions are
+    bound too, by rotations or g(q) = 0, the velocities are scattered alone."""
     system, (q, v), rng = module.system(), module.typical_state(), np.random.default_rng(0)
-    q0s = np.asarray(q) + SPREAD * rng.normal(size=(size, system.n))
-    v0s = np.asarray(jax.jit(jax.vmap(lambda x: system.project_velocity(x, v)))(q0s))
+    scattered = SPREAD * rng.normal(size=(size, system.n))
+    bound = bool(system.rotations) or system.holonomic is not None
+    q0s, v0s = (np.tile(x, (size, 1)) for x in (q, v))
+    q0s, v0s = (q0s, v0s + scattered) if bound else (q0s + scattered, v0s)
+    v0s = np.asarray(jax.jit(jax.vmap(system.project_velocity))(q0s, v0s))
     return MemberInputs(system, MemberGroup(q0s, v0s, {}, size), h, 0.0)
 
 
@@ -304,7 +245,7 @@ def per_evaluation(program: Program) -> int:
 
 def beside(program: Program) -> int:
     """Operations of a step outside all loops."""
-    return sum(not isinstance(item, Loop) for item in program.main.items)
+    return count(Block([item for item in program.main.items if not isinstance(item, Loop)]))
 
 
 def _rows(what: str, system: str, method: Integrator, seconds: dict[str, float], work: Row) -> Iterator[Row]:

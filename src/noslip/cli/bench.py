@@ -6,7 +6,6 @@ Here is what users can measure on their machines. In a checkout of the repositor
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -41,15 +40,24 @@ bench = typer.Typer(help="Measure speed, and energy over long runs.", no_args_is
 
 @bench.command("engine")
 def bench_engine(markdown: Markdown = False, json_file: JsonFile = None) -> None:
-    """Native code against XLA, one trajectory and many, and the GPU."""
+    """Native code against XLA, one trajectory and many."""
     with one_sentence():
         check_json(json_file)
         from noslip.bench import engine
 
-        if importlib.util.find_spec("llvmlite") is None:
-            typer.echo("llvmlite is not here: only the GPU, if there is one, is measured")
         result = engine.measure(lambda row: None if markdown else typer.echo(engine.line(row)))
         report(result, engine.markdown(result) if markdown else "", json_file)
+
+
+@bench.command("kernels")
+def bench_kernels(markdown: Markdown = False, json_file: JsonFile = None) -> None:
+    """A GPU: steps per second of a million members and more, seconds to the first step, bits."""
+    with one_sentence():
+        check_json(json_file)
+        from noslip.bench import kernels
+
+        result = kernels.measure(shown(markdown))
+        report(result, kernels.markdown(result) if markdown else "", json_file)
 
 
 @bench.command("energy")
