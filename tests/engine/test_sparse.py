@@ -81,11 +81,22 @@ def test_the_operations_of_a_chain_are_in_proportion_to_its_length():
     assert sizes[1] < 2.1 * sizes[0]
 
 
-def test_a_matrix_without_zeros_and_a_small_one_are_left_to_the_dense_routine():
-    full = rng.standard_normal((N, N))
-    assert is_dense(compiled(linear.solve, full, np.ones(N))[1])
-    small = np.diag(np.arange(1.0, 8.0)) + np.diag(np.ones(6), 1)
-    assert is_dense(compiled(linear.solve, small, np.ones(7))[1])
+@pytest.mark.parametrize("n", [2, 3, 5, 12, N])
+def test_a_matrix_without_zeros_is_left_to_the_dense_routine(n):
+    assert is_dense(compiled(again, rng.standard_normal((n, n)), np.ones(n))[1])
+
+
+@pytest.mark.parametrize(("n", "m"), [(3, 1), (4, 2), (6, 3)])
+def test_a_small_matrix_is_eliminated_by_its_known_places_too(n, m):
+    """[[D, -B^T], [B, 0]] with a diagonal D, as of a skate or a disk."""
+    a = np.block([[np.diag(rng.uniform(1, 2, n)), np.zeros((n, m))], [np.zeros((m, n + m))]])
+    for k in range(m):
+        a[n + k, [k, k + 1]] = rng.standard_normal(2)
+        a[[k, k + 1], n + k] = -a[n + k, [k, k + 1]]
+    y = rng.standard_normal(n + m)
+    x, program = compiled(again, a, y)
+    assert not is_dense(program)
+    np.testing.assert_allclose(x, np.linalg.solve(a, y), rtol=1e-11)
 
 
 @pytest.fixture

@@ -44,7 +44,7 @@ def inverse(a: Array) -> Array:
 
 def solver(a: Array) -> Callable[[Array], Array]:
     """y -> a^-1 y for a general square matrix and vectors, in iterations that use one matrix many times. In
-    scalar programs a large matrix with known zeros is eliminated once, and what comes of that is no number
+    scalar programs a matrix with many known zeros is eliminated once, and what comes of that is no number
     where it is not accurate; everywhere else it is the inverse that is used."""
     found = inverse(a)
     return lambda y: solve_again_p.bind(a, found, y)
