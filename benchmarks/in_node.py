@@ -1,9 +1,10 @@
 """Modules of the wasm backend run by node. Before version 21 node needs a flag for relaxed SIMD, which later
-ones take for granted."""
+ones take for granted and no longer know."""
 
 from __future__ import annotations
 
 import base64
+import functools
 import json
 import shutil
 import subprocess
@@ -21,13 +22,25 @@ from noslip.system import System
 
 RUNNER = Path(__file__).with_name("wasm_runner.js")
 NODE = shutil.which("node")
-FLAG = "--experimental-wasm-relaxed-simd"
+FLAG, NEEDED_BEFORE = "--experimental-wasm-relaxed-simd", 21
 Task = dict[str, Any]
 
 
 def text(data: bytes | np.ndarray) -> str:
     """Bytes as JSON can hold them."""
     return base64.b64encode(data if isinstance(data, bytes) else data.tobytes()).decode()
+
+
+@functools.cache
+def version() -> str:
+    """Of node."""
+    assert NODE is not None, "node is not installed"
+    return subprocess.run([NODE, "--version"], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def flags() -> list[str]:
+    """What node needs for relaxed SIMD."""
+    return [FLAG] if int(version().removeprefix("v").split(".")[0]) < NEEDED_BEFORE else []
 
 
 def module_task(module: wasm.WasmModule, plainly: bool) -> Task:
@@ -70,7 +83,7 @@ def in_node(tasks: list[Task], optimised: bool = False) -> list[Task]:
     """The answers; what was made as floats. `optimised`: by code that is optimised before it runs; otherwise
     that happens while it runs, and late on a busy machine."""
     assert NODE is not None, "node is not installed"
-    command = [NODE, FLAG, *(["--no-liftoff"] if optimised else []), str(RUNNER)]
+    command = [NODE, *flags(), *(["--no-liftoff"] if optimised else []), str(RUNNER)]
     done = subprocess.run(command, input=json.dumps(tasks), capture_output=True, text=True, check=True)
     answers = json.loads(done.stdout)
     for answer in answers:

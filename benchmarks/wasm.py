@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import subprocess
 import time
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from benchmarks.in_node import FLAG, NODE, in_node, module_of, native_row, run_task
+from benchmarks.in_node import NODE, flags, in_node, module_of, native_row, run_task, version
 from noslip import integrators, systems
 from noslip.bench.machine import versions
 from noslip.markdown import table
@@ -39,8 +38,7 @@ def measure(show: Callable[[Row], None] = lambda row: None) -> dict[str, Any]:
     for name, method in PAIRS:
         rows.append(_row(name, method))
         show(rows[-1])
-    node = subprocess.run([NODE, "--version"], capture_output=True, text=True, check=True).stdout.strip()
-    what = {"benchmark": "wasm", "versions": versions(), "node": f"{node} with {FLAG}"}
+    what = {"benchmark": "wasm", "versions": versions(), "node": " with ".join([version(), *flags()])}
     return {**what, "steps": STEPS, "rows": rows}
 
 

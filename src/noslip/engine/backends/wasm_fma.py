@@ -12,14 +12,11 @@ NAME = "fused"
 DECLARED = "declare double @llvm.fma.f64(double, double, double)"
 PAIRS = "declare <2 x double> @llvm.fma.v2f64(<2 x double>, <2 x double>, <2 x double>)"
 
+# what `wasm_twins` takes for the multiply-add of relaxed SIMD
 RELAXED = """
-declare <2 x double> @llvm.wasm.relaxed.madd.v2f64(<2 x double>, <2 x double>, <2 x double>)
-define double @fused(double %a, double %b, double %c) alwaysinline {
-  %x = insertelement <2 x double> poison, double %a, i32 0
-  %y = insertelement <2 x double> poison, double %b, i32 0
-  %z = insertelement <2 x double> poison, double %c, i32 0
-  %w = call <2 x double> @llvm.wasm.relaxed.madd.v2f64(<2 x double> %x, <2 x double> %y, <2 x double> %z)
-  %r = extractelement <2 x double> %w, i32 0
+declare double @llvm.fmuladd.f64(double, double, double)
+define double @fused(double %a, double %b, double %c) {
+  %r = call double @llvm.fmuladd.f64(double %a, double %b, double %c)
   ret double %r
 }
 """
@@ -300,11 +297,13 @@ define internal <2 x double> @fused_pair(<2 x double> %a, <2 x double> %b, <2 x 
 
 
 def with_fma(text: str, relaxed: bool) -> str:
-    """The text of a module with its multiply-adds as calls of its own function `fused`, which is part of it
-    whether it is called or not."""
-    pair = "llvm.wasm.relaxed.madd.v2f64" if relaxed else "fused_pair"
-    forms = RELAXED if relaxed else UNUSUAL + USUAL + PAIR
+    """The text of a module with its multiply-adds as calls of its own function `fused`, or `relaxed` as
+    LLVM's `fmuladd`; that function is part of it in both."""
+    if relaxed:
+        text = text.replace("@llvm.fma.", "@llvm.fmuladd.")
+    else:
+        text = text.replace(DECLARED, "").replace(PAIRS, "")
+        text = text.replace("@llvm.fma.v2f64(", "@fused_pair(").replace("@llvm.fma.f64(", f"@{NAME}(")
     present = set(text.splitlines())
-    forms = "\n".join(x for x in forms.splitlines() if not (x.startswith("declare") and x in present))
-    text = text.replace(PAIRS, "").replace("@llvm.fma.v2f64(", f"@{pair}(")
-    return text.replace(DECLARED, "").replace("@llvm.fma.f64(", f"@{NAME}(") + forms
+    forms = (RELAXED if relaxed else UNUSUAL + USUAL + PAIR).splitlines()
+    return text + "\n".join(x for x in forms if not (x.startswith("declare") and x in present))

@@ -1,71 +1,168 @@
 """Numbers of WebAssembly as vectors of two equal ones.
 
-Its fused multiply-add is one of vectors. Where products, sums and differences meet it, numbers go into a
-vector and out again, as often as twice for each. So these are operations of vectors too, which take as long
-and round alike; whatever else reads a number takes the first of the two.
+Its fused multiply-add is one of vectors. Where anything else met it, numbers would go into a vector and out
+again, as often as twice for each. So every operation that vectors have is one of vectors, which takes as long
+and rounds alike; whatever else reads a number takes the first of the two. Multiply-adds come here as LLVM's
+`fmuladd`: its passes think of that as cheap and make true pairs of it, and never take one apart.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 VECTOR = "<2 x double>"
-MADE = re.compile(r"^  (%[\w.-]+) = (.+)$", re.ASCII)
-BINARY = re.compile(r"(fadd|fsub|fmul) double (\S+), (\S+)", re.ASCII)
-NEGATIVE = re.compile(r"(fneg) double (\S+)", re.ASCII)
+RELAXED = "llvm.wasm.relaxed.madd.v2f64"
+MADE = re.compile(r"^  (%[\w.-]+) = (?:tail |notail )?(.+)$", re.ASCII)
+OPERATION = re.compile(r"(f(?:add|sub|mul|div|neg)) double (.+)", re.ASCII)
+FUNCTION = re.compile(
+    r"call double @llvm\.(fabs|sqrt|floor|ceil|rint|fmuladd)\.f64\((.+)\)(?: #\d+)?", re.ASCII
+)
+SELECT = re.compile(r"select i1 (\S+), double (\S+), double (\S+)", re.ASCII)
+PHI = re.compile(r"phi double (.+)", re.ASCII)
+COMES = re.compile(r"\[ (\S+), (%\S+) \]", re.ASCII)
 FIRST = re.compile(rf"extractelement {VECTOR} (%\S+), i64 0", re.ASCII)
+SECOND = re.compile(rf"extractelement {VECTOR} (%\S+), i64 1", re.ASCII)
+NUMBER = re.compile(
+    r"(load double,|\w+ .+ to double$|call (?:fastcc )?double |extractelement <\d+ x double> )"
+)
 PUT = re.compile(rf"insertelement {VECTOR} poison, double (%\S+), i64 0", re.ASCII)
+SEVERAL = re.compile(r"call <(\d+) x double> @llvm\.fmuladd\.v\d+f64\((.+)\)(?: #\d+)?", re.ASCII)
+CALLED = re.compile(r"call <2 x double> @(llvm\.[\w.]+\.v2f64)\((.+)\)", re.ASCII)
 NAME = re.compile(r"%[\w.-]+", re.ASCII)
 
 
-def in_twins(text: str) -> str:
+def in_twins(text: str, multiply_add: str = RELAXED) -> str:
     """LLVM's text of a module that its passes have seen, with functions written so."""
-    parts = re.split(r"(?m)^(?=define )", text)
-    return parts[0] + "".join(map(_function, parts[1:]))
+    first, *functions = re.split(r"(?m)^(?=define )", text)
+    written = first + "".join(_Function(function, multiply_add).text() for function in functions)
+    called = {name: given.count(VECTOR) for name, given in CALLED.findall(written)}
+    there = set(re.findall(r"(?m)^declare .*@([\w.]+)\(", written))
+    declared = [
+        f"declare {VECTOR} @{name}({', '.join([VECTOR] * count)})"
+        for name, count in called.items()
+        if name not in there
+    ]
+    return "\n".join([written, *declared])
 
 
-def _function(text: str) -> str:
-    body, end, after = text.partition("\n}")
-    lines = body.split("\n")
-    twins = dict(twin for line in lines if (twin := _twin(line)))
-    written: list[str] = []
-    same: dict[str, str] = {}  # vectors that are there already, under another name
-    for line in lines:
-        made = MADE.match(line)
-        name, value = made.groups() if made else ("", "")
-        if (put := PUT.fullmatch(value)) and put[1] in twins:
-            same[name] = twins[put[1]]
-        elif operation := BINARY.fullmatch(value) or NEGATIVE.fullmatch(value):
-            word, *given = operation.groups()
-            vectors = [_vector(x, f"{name[1:]}.{k}", twins, written) for k, x in enumerate(given)]
-            written.append(f"  {twins[name]} = {word} {VECTOR} {', '.join(vectors)}")
-            written.append(f"  {name} = extractelement {VECTOR} {twins[name]}, i64 0")
+class _Function:
+    """One function, written line by line."""
+
+    def __init__(self, text: str, multiply_add: str):
+        body, self.end, self.after = text.partition("\n}")
+        self.lines, self.multiply_add = body.split("\n"), multiply_add
+        made = (found.groups() for line in self.lines if (found := MADE.match(line)))
+        self.twins = {name: _twin(name, value) for name, value in made if _is_number(value)}
+        self.same: dict[str, str] = {}  # vectors that are there already, under another name
+        self.written: list[str] = []
+        self.waiting: list[str] = []  # what follows the phi nodes of a block
+
+    def text(self) -> str:
+        for line in self.lines:
+            made = MADE.match(line)
+            name, value = made.groups() if made else ("", "")
+            if not value.startswith("phi"):
+                self.written += self.waiting
+                self.waiting = []
+            if (put := PUT.fullmatch(value)) and put[1] in self.twins:
+                self.same[name] = self.twins[put[1]]
+            elif several := SEVERAL.fullmatch(value):
+                self._multiply_adds(name, int(several[1]), several[2])
+            elif name in self.twins and not FIRST.fullmatch(value):
+                self._number(line, name, value)
+            else:
+                self.written.append(line)
+        return NAME.sub(lambda found: self._known(found[0]), "\n".join(self.written)) + self.end + self.after
+
+    def _known(self, name: str) -> str:
+        while name in self.same:
+            name = self.same[name]
+        return name
+
+    def _number(self, line: str, name: str, value: str) -> None:
+        """A number and its vector, each from the other."""
+        twin, vector = self.twins[name], self._operation(name, value)
+        then = self.waiting if value.startswith("phi") else self.written
+        if vector is not None:
+            self._line(twin, vector)
+            then.append(f"  {name} = extractelement {VECTOR} {twin}, i64 0")
         else:
-            written.append(line)
+            one = f"%one.{name[1:]}"
+            self.written.append(line)
+            then.append(f"  {one} = insertelement {VECTOR} poison, double {name}, i64 0")
+            then.append(f"  {twin} = {_places(one, 2, (0, 0))}")
 
-    def known(match: re.Match[str]) -> str:
-        return same.get(match[0], match[0])
+    def _operation(self, name: str, value: str) -> str | None:
+        """The operation of vectors that makes it, if there is one."""
+        if found := OPERATION.fullmatch(value):
+            return f"{found[1]} {VECTOR} {', '.join(self._vectors(name, found[2].split(', ')))}"
+        if found := FUNCTION.fullmatch(value):
+            given = self._vectors(name, [x.removeprefix("double ") for x in found[2].split(", ")])
+            called = self.multiply_add if found[1] == "fmuladd" else f"llvm.{found[1]}.v2f64"
+            return _call(called, given)
+        if found := SELECT.fullmatch(value):
+            yes, no = self._vectors(name, found.groups()[1:])
+            return f"select i1 {found[1]}, {VECTOR} {yes}, {VECTOR} {no}"
+        if found := PHI.fullmatch(value):
+            comes = COMES.findall(found[1])
+            if any(x.startswith("%") and x not in self.twins for x, _ in comes):
+                return None  # an argument of the function
+            vectors = self._vectors(name, [x for x, _ in comes])
+            parts = [f"[ {x}, {block} ]" for x, (_, block) in zip(vectors, comes, strict=True)]
+            return f"phi {VECTOR} {', '.join(parts)}"
+        return _places(found[1], 2, (1, 1)) if (found := SECOND.fullmatch(value)) else None
 
-    return NAME.sub(known, "\n".join(written)) + end + after
+    def _multiply_adds(self, name: str, width: int, given: str) -> None:
+        """Several at once, in pairs."""
+        kind, pairs = f"<{width} x double>", []
+        vectors = [part.strip(", ") for part in given.split(kind)[1:]]
+        for k in range(0, width, 2):
+            pair = [f"%of.{j}.{k}.{name[1:]}" for j in range(len(vectors))]
+            for part, vector in zip(pair, vectors, strict=True):
+                self._line(part, _places(vector, width, (k, k + 1)))
+            pairs.append(f"%pair.{k}.{name[1:]}")
+            self._line(pairs[-1], _call(self.multiply_add, pair))
+        size = 2
+        while len(pairs) > 1:
+            joined = [f"%join.{size}.{k}.{name[1:]}" for k in range(0, len(pairs), 2)]
+            for both, a, b in zip(joined, pairs[::2], pairs[1::2], strict=True):
+                places = ", ".join(f"i32 {k}" for k in range(2 * size))
+                half = f"<{size} x double>"
+                self._line(both, f"shufflevector {half} {a}, {half} {b}, <{2 * size} x i32> <{places}>")
+            pairs, size = joined, 2 * size
+        self.same[name] = pairs[0]
+
+    def _vectors(self, name: str, numbers: Sequence[str]) -> list[str]:
+        """The vectors of numbers; what has none, an argument of the function, is put into one here."""
+        found = []
+        for k, number in enumerate(numbers):
+            put = f"%put.{k}.{name[1:]}"
+            if number.startswith("%") and number not in self.twins:
+                self._line(put, f"insertelement {VECTOR} poison, double {number}, i64 0")
+            constant = f"<double {number}, double {number}>"
+            found.append(self.twins.get(number, put) if number.startswith("%") else constant)
+        return found
+
+    def _line(self, name: str, value: str) -> None:
+        self.written.append(f"  {name} = {value}")
 
 
-def _twin(line: str) -> tuple[str, str] | None:
-    """A number of this line and the vector that it is the first of, now or as it will be written."""
-    if not (made := MADE.match(line)):
-        return None
-    name, value = made.groups()
-    if first := FIRST.fullmatch(value):
-        return name, first[1]
-    written = BINARY.fullmatch(value) or NEGATIVE.fullmatch(value)
-    return (name, f"%twin.{name[1:]}") if written else None
+def _is_number(value: str) -> bool:
+    forms = (OPERATION, FUNCTION, SELECT, PHI, FIRST, NUMBER)
+    return any(form.match(value) for form in forms)
 
 
-def _vector(number: str, place: str, twins: dict[str, str], written: list[str]) -> str:
-    """The vector of a number; put into one here where it has none."""
-    if number in twins:
-        return twins[number]
-    if not number.startswith("%"):
-        return f"<double {number}, double {number}>"
-    name = f"%put.{place}"
-    written.append(f"  {name} = insertelement {VECTOR} poison, double {number}, i64 0")
-    return name
+def _twin(name: str, value: str) -> str:
+    """The vector that a number is the first of, now or as it will be written."""
+    first = FIRST.fullmatch(value)
+    return first[1] if first else f"%twin.{name[1:]}"
+
+
+def _call(name: str, vectors: Sequence[str]) -> str:
+    return f"call {VECTOR} @{name}({', '.join(f'{VECTOR} {x}' for x in vectors)})"
+
+
+def _places(vector: str, width: int, places: tuple[int, int]) -> str:
+    kind = f"<{width} x double>"
+    return f"shufflevector {kind} {vector}, {kind} poison, <2 x i32> <i32 {places[0]}, i32 {places[1]}>"
