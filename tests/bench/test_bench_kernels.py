@@ -34,9 +34,9 @@ def test_rows_count_bits_and_members_of_the_second_kernel(
     monkeypatch.setattr(many_gpu, "_devices", lambda: [HostDevice()])
     monkeypatch.setattr(kernels, "STEPS", 2)
     monkeypatch.setattr(kernels, "COMPARED", 3)
-    cases = [case._replace(size=40) for case in kernels.CASES if case.module is gearbox]
-    usual, needy = cases[0], next(case for case in cases if "long steps" in case.words)
-    monkeypatch.setattr(kernels, "CASES", (usual, needy._replace(h=2.0)))
+    trials = [trial._replace(size=40) for trial in kernels.TRIALS if trial.module is gearbox]
+    needy = next(trial for trial in trials if "long steps" in trial.words)
+    monkeypatch.setattr(kernels, "TRIALS", (trials[1], needy._replace(h=2.0)))
     path = tmp_path / "kernels.json"
     done = CliRunner().invoke(app, ["bench", "kernels", "--markdown", "--json", str(path)])
     assert done.exit_code == 0, done.output
@@ -45,6 +45,8 @@ def test_rows_count_bits_and_members_of_the_second_kernel(
         assert row["members with the bits of native code"] == row["members"] == 40
     assert easy["in the second kernel"] == easy["failed"] == 0
     assert hard["in the second kernel"] > hard["failed"]
+    assert easy["seconds to the first step"] > 0
+    assert "seconds to the first step" not in hard, "its kernels were there"
     assert "DiscreteGradient, no frame, long steps" in done.output
 
 

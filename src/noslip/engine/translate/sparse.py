@@ -150,7 +150,9 @@ def _is_accurate(b: Builder, a: Nodes, y: list[int], x: list[int], allowed: floa
             continue  # a quotient
         left, size = right, zero
         for entry, value, length in zip(row, x, lengths, strict=True):
-            if entry != zero:  # what is allowed for an entry leaves the iteration, and both products are fused
+            if (
+                entry != zero
+            ):  # what is allowed for an entry leaves the iteration, and both products are fused
                 left = b.sub(left, b.mul(entry, value))
                 size = b.add(size, b.mul(b.mul(most, b.abs(entry)), length))
         accurate = b.both(accurate, b.compare("le", b.abs(left), size))
