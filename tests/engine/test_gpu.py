@@ -35,7 +35,7 @@ CASES = [
 def test_members_on_a_gpu_have_the_bits_of_native_code(method, name):
     module, integrator = systems.find(name), integrators.find(method)()
     system = module.system()
-    if reason := integrator.applies_to(system):
+    if reason := integrator.refusal(system):
         pytest.skip(reason)
     q0, v0 = (np.asarray(x) for x in module.typical_state()[:2])
     stretch = np.linspace(0.9, 1.1, 50)[:, None]  # velocities scaled: linear constraints stay satisfied

@@ -2,8 +2,9 @@
 
 Its fused multiply-add is one of vectors. Where anything else met it, numbers would go into a vector and out
 again, as often as twice for each. So every operation that vectors have is one of vectors, which takes as long
-and rounds alike; whatever else reads a number takes the first of the two. Multiply-adds come here as LLVM's
-`fmuladd`: its passes think of that as cheap and make true pairs of it, and never take one apart.
+and rounds alike, also those of whole numbers between the bits of numbers; whatever else reads either takes
+the first of the two. Multiply-adds come here as LLVM's `fmuladd`: its passes think of that as cheap and make
+true pairs of it, and never take one apart.
 """
 
 from __future__ import annotations
@@ -11,20 +12,23 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-VECTOR = "<2 x double>"
+VECTOR, WHOLES = "<2 x double>", "<2 x i64>"
 RELAXED = "llvm.wasm.relaxed.madd.v2f64"
 MADE = re.compile(r"^  (%[\w.-]+) = (?:tail |notail )?(.+)$", re.ASCII)
 OPERATION = re.compile(r"(f(?:add|sub|mul|div|neg)) double (.+)", re.ASCII)
 FUNCTION = re.compile(
     r"call double @llvm\.(fabs|sqrt|floor|ceil|rint|fmuladd)\.f64\((.+)\)(?: #\d+)?", re.ASCII
 )
-SELECT = re.compile(r"select i1 (\S+), double (\S+), double (\S+)", re.ASCII)
+SELECT = re.compile(r"select i1 (\S+), (double|i64) (\S+), \2 (\S+)", re.ASCII)
+BITS = re.compile(r"bitcast double (%\S+) to i64", re.ASCII)
+OF_BITS = re.compile(r"bitcast i64 (%\S+) to double", re.ASCII)
+WHOLE = re.compile(r"((?:and|or|xor|add|sub|shl|lshr)(?: [a-z]+)*) i64 (\S+), (\S+)", re.ASCII)
 PHI = re.compile(r"phi double (.+)", re.ASCII)
 COMES = re.compile(r"\[ (\S+), (%\S+) \]", re.ASCII)
 FIRST = re.compile(rf"extractelement {VECTOR} (%\S+), i64 0", re.ASCII)
 SECOND = re.compile(rf"extractelement {VECTOR} (%\S+), i64 1", re.ASCII)
 NUMBER = re.compile(
-    r"(load double,|\w+ .+ to double$|call (?:fastcc )?double |extractelement <\d+ x double> )"
+    r"(load double,|select i1 \S+, double |\w+ .+ to double$|call (?:fastcc )?double |extractelement <\d+ x double> )"
 )
 PUT = re.compile(rf"insertelement {VECTOR} poison, double (%\S+), i64 0", re.ASCII)
 SEVERAL = re.compile(r"call <(\d+) x double> @llvm\.fmuladd\.v\d+f64\((.+)\)(?: #\d+)?", re.ASCII)
@@ -52,8 +56,13 @@ class _Function:
     def __init__(self, text: str, multiply_add: str):
         body, self.end, self.after = text.partition("\n}")
         self.lines, self.multiply_add = body.split("\n"), multiply_add
-        made = (found.groups() for line in self.lines if (found := MADE.match(line)))
+        made = [found.groups() for line in self.lines if (found := MADE.match(line))]
         self.twins = {name: _twin(name, value) for name, value in made if _is_number(value)}
+        self.wholes: set[str] = set()
+        for name, value in made:
+            if self._is_whole(value):
+                self.wholes.add(name)
+                self.twins[name] = _twin(name, value)
         self.same: dict[str, str] = {}  # vectors that are there already, under another name
         self.written: list[str] = []
         self.waiting: list[str] = []  # what follows the phi nodes of a block
@@ -75,6 +84,15 @@ class _Function:
                 self.written.append(line)
         return NAME.sub(lambda found: self._known(found[0]), "\n".join(self.written)) + self.end + self.after
 
+    def _is_whole(self, value: str) -> bool:
+        """Whether it is a whole number that vectors can make of the bits of numbers."""
+        if found := BITS.fullmatch(value):
+            return found[1] in self.twins
+        if found := WHOLE.fullmatch(value) or SELECT.fullmatch(value):
+            parts = {part for part in found.groups()[-2:] if part.startswith("%")}
+            return bool(parts) and parts <= self.wholes
+        return False
+
     def _known(self, name: str) -> str:
         while name in self.same:
             name = self.same[name]
@@ -86,7 +104,8 @@ class _Function:
         then = self.waiting if value.startswith("phi") else self.written
         if vector is not None:
             self._line(twin, vector)
-            then.append(f"  {name} = extractelement {VECTOR} {twin}, i64 0")
+            kind = WHOLES if name in self.wholes else VECTOR
+            then.append(f"  {name} = extractelement {kind} {twin}, i64 0")
         else:
             one = f"%one.{name[1:]}"
             self.written.append(line)
@@ -102,8 +121,15 @@ class _Function:
             called = self.multiply_add if found[1] == "fmuladd" else f"llvm.{found[1]}.v2f64"
             return _call(called, given)
         if found := SELECT.fullmatch(value):
-            yes, no = self._vectors(name, found.groups()[1:])
-            return f"select i1 {found[1]}, {VECTOR} {yes}, {VECTOR} {no}"
+            kind = f"<2 x {found[2]}>"
+            yes, no = self._vectors(name, found.groups()[2:], found[2])
+            return f"select i1 {found[1]}, {kind} {yes}, {kind} {no}"
+        if found := BITS.fullmatch(value):
+            return f"bitcast {VECTOR} {self.twins[found[1]]} to {WHOLES}"
+        if found := WHOLE.fullmatch(value):
+            return f"{found[1]} {WHOLES} {', '.join(self._vectors(name, found.groups()[1:], 'i64'))}"
+        if (found := OF_BITS.fullmatch(value)) and found[1] in self.wholes:
+            return f"bitcast {WHOLES} {self.twins[found[1]]} to {VECTOR}"
         if found := PHI.fullmatch(value):
             comes = COMES.findall(found[1])
             if any(x.startswith("%") and x not in self.twins for x, _ in comes):
@@ -133,14 +159,14 @@ class _Function:
             pairs, size = joined, 2 * size
         self.same[name] = pairs[0]
 
-    def _vectors(self, name: str, numbers: Sequence[str]) -> list[str]:
+    def _vectors(self, name: str, numbers: Sequence[str], kind: str = "double") -> list[str]:
         """The vectors of numbers; what has none, an argument of the function, is put into one here."""
         found = []
         for k, number in enumerate(numbers):
             put = f"%put.{k}.{name[1:]}"
             if number.startswith("%") and number not in self.twins:
                 self._line(put, f"insertelement {VECTOR} poison, double {number}, i64 0")
-            constant = f"<double {number}, double {number}>"
+            constant = f"<{kind} {number}, {kind} {number}>"
             found.append(self.twins.get(number, put) if number.startswith("%") else constant)
         return found
 
@@ -149,7 +175,7 @@ class _Function:
 
 
 def _is_number(value: str) -> bool:
-    forms = (OPERATION, FUNCTION, SELECT, PHI, FIRST, NUMBER)
+    forms = (OPERATION, FUNCTION, PHI, FIRST, NUMBER)
     return any(form.match(value) for form in forms)
 
 
