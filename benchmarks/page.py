@@ -21,14 +21,14 @@ from benchmarks import (
     wasm_pairs,
     whole_calls,
 )
-from noslip.bench import bodies, ensembles
+from noslip.bench import bodies, engine, ensembles, kernels
 from noslip.files import replacing, write_text
 from noslip.markdown import table
 from noslip.studies import cfhm_variance
 
 PAGES = (
-    "engine_wasm.md", "performance.md", "work_precision.md", "ball_and_bicycle.md", "rolling_in_space.md",
-    "how_to/make_a_live_page.md",
+    "engine.md", "engine_wasm.md", "performance.md", "work_precision.md", "ball_and_bicycle.md",
+    "rolling_in_space.md", "how_to/make_a_live_page.md",
 )  # fmt: skip
 PICTURES = {
     "images/work_precision.png": peers.picture,
@@ -67,6 +67,9 @@ def sections(results: dict[str, Any]) -> dict[str, str]:
     """The tables by name; one of a machine that was not measured is a sentence."""
     compared = results["peers_cpu"]
     tables = {
+        "engine": engine.markdown(results["engine_cpu"]),
+        "engine host": engine.markdown(results["engine_h200"]),
+        "kernels": kernels.markdown(results["kernels_h200"]),
         "goals": goals(results),
         "peers": peers.markdown(compared),
         "points": peers.all_points(compared),

@@ -6,7 +6,7 @@ import numpy as np
 from typer.testing import CliRunner
 
 from noslip import simulate
-from noslip.bench import ball, bodies
+from noslip.bench import ball, bicycle, bodies
 from noslip.cli import app
 from noslip.integrators.discrete_gradient import DiscreteGradient
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
@@ -29,6 +29,12 @@ def test_the_ball_keeps_its_energy_and_its_quaternion_its_length():
     )  # it is a velocity constraint: the length drifts with the order of the method
     distance = np.linalg.norm(run.q[:, :2], axis=1)
     assert 0.5 < distance.max() < 5.0  # it rolls, and the spring holds it
+
+
+def test_no_step_of_a_bicycle_needs_the_fallback():
+    """Which takes as long as a thousand steps; its elimination by known places is accurate all the way."""
+    run = simulate(bicycle.system(), SemiImplicitDLA(), *bicycle.typical_state(), step_size=0.005, steps=3000)
+    assert run.report.iterations.max() <= 4
 
 
 def test_the_command_writes_what_it_measured(tmp_path, monkeypatch):

@@ -238,7 +238,7 @@ def _restart(x0: Array, settled: _Iteration, failed: Array) -> _Iteration:
 
 def _newton(f: Callable[[Array], Array], x0: Array, sizes: Array) -> tuple[Array, Solve]:
     """Chord iteration with the Jacobian at the guess; where it does not settle, full Newton."""
-    inverse, weights = linear.solver(jax.jacfwd(f)(x0)), _weights(x0, sizes)
+    inverse, weights = linear.solver(jax.jacfwd(f)(x0), sizes + jnp.abs(x0)), _weights(x0, sizes)
 
     def turn(carry: tuple[_Iteration, Array]) -> tuple[_Iteration, Array]:
         it, r = carry[0], f(carry[0].x)

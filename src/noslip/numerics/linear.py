@@ -42,12 +42,13 @@ def inverse(a: Array) -> Array:
     return solve(a, jnp.eye(a.shape[-1]))
 
 
-def solver(a: Array) -> Callable[[Array], Array]:
+def solver(a: Array, sizes: Array) -> Callable[[Array], Array]:
     """y -> a^-1 y for a general square matrix and vectors, in iterations that use one matrix many times. In
     scalar programs a matrix with many known zeros is eliminated once, and what comes of that is no number
-    where it is not accurate; everywhere else it is the inverse that is used."""
+    where it is not accurate, by more than the last places of unknowns of these `sizes`; everywhere else it
+    is the inverse that is used."""
     found = inverse(a)
-    return lambda y: solve_again_p.bind(a, found, y)
+    return lambda y: solve_again_p.bind(a, found, sizes, y)
 
 
 def value_and_jacobian(f: Callable[[Array], Array], x: Array) -> tuple[Array, Array]:
@@ -207,7 +208,7 @@ batching.primitive_batchers[small_solve_p] = _batch
 solve_again_p = Primitive("solve_again")
 
 
-def _by_inverse(a: Array, found: Array, y: Array) -> Array:
+def _by_inverse(a: Array, found: Array, sizes: Array, y: Array) -> Array:
     return found @ y
 
 
@@ -216,7 +217,7 @@ def _batch_again(args: Any, axes: Any) -> tuple[Array, int]:
 
 
 @solve_again_p.def_abstract_eval
-def _shape_again(a: Any, found: Any, y: Any) -> Any:
+def _shape_again(a: Any, found: Any, sizes: Any, y: Any) -> Any:
     return y
 
 

@@ -28,7 +28,8 @@ COMES = re.compile(r"\[ (\S+), (%\S+) \]", re.ASCII)
 FIRST = re.compile(rf"extractelement {VECTOR} (%\S+), i64 0", re.ASCII)
 SECOND = re.compile(rf"extractelement {VECTOR} (%\S+), i64 1", re.ASCII)
 NUMBER = re.compile(
-    r"(load double,|select i1 \S+, double |\w+ .+ to double$|call (?:fastcc )?double |extractelement <\d+ x double> )"
+    r"(load double,|select i1 \S+, double |\w+ .+ to double$|call (?:fastcc )?double "
+    r"|extractelement <\d+ x double> )"
 )
 PUT = re.compile(rf"insertelement {VECTOR} poison, double (%\S+), i64 0", re.ASCII)
 SEVERAL = re.compile(r"call <(\d+) x double> @llvm\.fmuladd\.v\d+f64\((.+)\)(?: #\d+)?", re.ASCII)

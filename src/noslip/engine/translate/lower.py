@@ -182,8 +182,8 @@ class _Lower(ArrayOperations):
             out[place] = solve(self.b, a[place], b[place])
         return out
 
-    def _solve_again(self, eqn: JaxprEqn, a: Nodes, inverse: Nodes, y: Nodes) -> Nodes:
-        found = solves.known_solve(self.b, a, y[:, None])
+    def _solve_again(self, eqn: JaxprEqn, a: Nodes, inverse: Nodes, sizes: Nodes, y: Nodes) -> Nodes:
+        found = solves.known_solve(self.b, a, y[:, None], sizes)
         return self.product(inverse, y[:, None])[:, 0] if found is None else found[:, 0]
 
     def _derivative_block(self, eqn: JaxprEqn, *args: Nodes) -> Nodes:

@@ -32,10 +32,10 @@ def solve(b: Builder, a: Nodes, y: Nodes) -> Nodes:
     return np.array(results[1:], dtype=np.int64).reshape(y.shape)
 
 
-def known_solve(b: Builder, a: Nodes, y: Nodes) -> Nodes | None:
-    """By elimination with known places; no number where that is not accurate, and None where it does not
-    pay."""
-    if (found := sparse.checked_solve(b, a, y, sparse.ACCURATE)) is None:
+def known_solve(b: Builder, a: Nodes, y: Nodes, sizes: Nodes) -> Nodes | None:
+    """By elimination with known places, of increments of unknowns of these sizes; no number where that is not
+    accurate, and None where it does not pay."""
+    if (found := sparse.checked_solve(b, a, y, sparse.ACCURATE, sizes)) is None:
         return None
     nothing = b.const(math.nan)
     x = [b.select(found[1], number, nothing) for number in found[0].ravel().tolist()]
