@@ -143,7 +143,7 @@ def test_an_inaccurate_elimination_gives_no_number_to_an_iteration(unstable, mon
 
 
 def test_a_row_of_round_off_is_no_bad_elimination_for_an_iteration():
-    """Where a single unknown is not zero, what cancels leaves 1e-16 in rows that have nothing to do with it."""
+    """Where a single unknown is not zero, what cancels leaves 1e-16 in rows that do not contain it."""
     a, x = saddle(30, 10), np.zeros(40)
     x[12] = 0.7
     y = a @ x
