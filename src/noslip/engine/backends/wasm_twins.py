@@ -34,6 +34,7 @@ NUMBER = re.compile(
 PUT = re.compile(rf"insertelement {VECTOR} poison, double (%\S+), i64 0", re.ASCII)
 SEVERAL = re.compile(r"call <(\d+) x double> @llvm\.fmuladd\.v\d+f64\((.+)\)(?: #\d+)?", re.ASCII)
 CALLED = re.compile(r"call <2 x double> @(llvm\.[\w.]+\.v2f64)\((.+)\)", re.ASCII)
+LEFT = re.compile(r"call [^\n]*@llvm\.fmuladd")
 NAME = re.compile(r"%[\w.-]+", re.ASCII)
 
 
@@ -41,6 +42,7 @@ def in_twins(text: str, multiply_add: str = RELAXED) -> str:
     """LLVM's text of a module that its passes have seen, with functions written so."""
     first, *functions = re.split(r"(?m)^(?=define )", text)
     written = first + "".join(_Function(function, multiply_add).text() for function in functions)
+    assert not LEFT.search(written), "a multiply-add that would be taken apart"
     called = {name: given.count(VECTOR) for name, given in CALLED.findall(written)}
     there = set(re.findall(r"(?m)^declare .*@([\w.]+)\(", written))
     declared = [
