@@ -131,8 +131,8 @@ def test_the_other_examples_of_the_readme_run(number: int, programs: Path, tmp_p
         (("ensemble", "gearbox", "-i", "RungeKutta4", "--step-size", "0.1", "--steps", "9", "--members", "3",
           "--vary", "epsilon=0:0.3", "-o", "a.zarr"),
          "a run on disk needs the package zarr, but it is not installed; pip install noslip[store]"),
-        (("bench", "peers"), "'peers' needs a checkout of the repository; installed are engine, energy, "
-         "programs, ensembles, bodies, variance"),
+        (("bench", "peers"), "'peers' needs a checkout of the repository; installed are engine, kernels, "
+         "energy, programs, ensembles, bodies, variance"),
     ],
 )  # fmt: skip
 def test_what_is_absent_is_said_in_one_sentence(

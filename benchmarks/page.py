@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import (
+    encounters,
     large,
     peers,
     peers_of_bodies,
@@ -28,7 +29,7 @@ from noslip.studies import cfhm_variance
 
 PAGES = (
     "engine.md", "engine_wasm.md", "performance.md", "work_precision.md", "ball_and_bicycle.md",
-    "rolling_in_space.md", "how_to/make_a_live_page.md",
+    "rolling_in_space.md", "how_to/make_a_live_page.md", "how_to/steer_a_run.md",
 )  # fmt: skip
 PICTURES = {
     "images/work_precision.png": peers.picture,
@@ -81,6 +82,7 @@ def sections(results: dict[str, Any]) -> dict[str, str]:
         "first": first_results(results["engine_cpu"]),
         "versions": ", ".join(f"{name} {value}" for name, value in compared["versions"].items()),
         "wasm": wasm.markdown(results["wasm_cpu"]),
+        "encounters": encounters.markdown(results["encounters_cpu"]),
         "sliders": sliders.markdown(results["sliders_cpu"]),
         "wasm pairs": wasm_pairs.markdown(results["wasm_pairs_cpu"]),
         **peers_of_bodies.sections(compared),

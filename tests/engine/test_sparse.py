@@ -142,6 +142,16 @@ def test_an_inaccurate_elimination_gives_no_number_to_an_iteration(unstable, mon
     assert abs(unstable @ x - y).max() > 1e-6
 
 
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
+def test_what_is_not_finite_gives_no_number_also_where_a_row_is_a_quotient(value):
+    """y / inf is 0, and an iteration would think that nothing is left to do."""
+    for place in (0, N // 2):
+        a, y = np.diag(np.arange(1.0, N + 1)), rng.standard_normal(N)
+        a[: N // 2, : N // 2] += np.eye(N // 2, k=1) + np.eye(N // 2, k=-1)
+        a[-1 - place, -1 - place] = value
+        assert np.isnan(compiled(again, a, y)[0]).all()
+
+
 def test_a_row_of_round_off_is_no_bad_elimination_for_an_iteration():
     """Where a single unknown is not zero, what cancels leaves 1e-16 in rows that do not contain it."""
     a, x = saddle(30, 10), np.zeros(40)

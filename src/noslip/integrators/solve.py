@@ -283,7 +283,7 @@ def _full_newton(
         def turn(carry: tuple[_Iteration, Array]) -> tuple[_Iteration, Array]:
             it = carry[0]
             r, J = linear.value_and_jacobian(f, it.x)
-            dx = linear.solve(J, r)
+            dx = jnp.where(jnp.all(jnp.isfinite(J)), linear.solve(J, r), jnp.nan)
             x = it.x - dx
             return _Iteration(x, it.count + 1, _size(dx, _weights_at(x, x0, weights)), it.size), r
 

@@ -70,7 +70,7 @@ def _text(
 
 def _linked(text: str, names: list[str], relaxed: bool) -> Linked:
     features = FEATURES + (RELAXED if relaxed else "")
-    words = f"wasm {_version()} {features} {OPTIMIZE} bits in twins too\n{text}"
+    words = f"wasm {_version()} {features} {OPTIMIZE} pairs by name\n{text}"
     made = linked(stored.code(words, lambda: _compiled(text, features)), [*names, wasm_fma.NAME])
     if made.asked:
         raise CannotTranslate(f"the function '{made.asked[0]}' of the C library has no form in WebAssembly")

@@ -12,13 +12,20 @@ NAME = "fused"
 DECLARED = "declare double @llvm.fma.f64(double, double, double)"
 PAIRS = "declare <2 x double> @llvm.fma.v2f64(<2 x double>, <2 x double>, <2 x double>)"
 
-# what `wasm_twins` takes for the multiply-add of relaxed SIMD
-RELAXED = """
-declare double @llvm.fmuladd.f64(double, double, double)
-define double @fused(double %a, double %b, double %c) {
-  %r = call double @llvm.fmuladd.f64(double %a, double %b, double %c)
+# A function of which LLVM's passes know nothing but that there is one of pairs too: they put pairs together
+# and cannot compute any. Of `llvm.fma` they make no pairs, and `llvm.fmuladd` of two constants they round
+# twice. `wasm_twins` makes both into relaxed SIMD's multiply-add.
+ONE, TWO = "multiply_add", "multiply_add_pair"
+PURE = "nounwind willreturn nosync nofree memory(none) speculatable"
+PAIRED = f'"vector-function-abi-variant"="_ZGV_LLVM_N2vvv_{ONE}({TWO})"'
+RELAXED = f"""
+@llvm.compiler.used = appending global [1 x ptr] [ptr @{TWO}], section "llvm.metadata"
+declare double @{ONE}(double, double, double) {PURE} {PAIRED}
+declare <2 x double> @{TWO}(<2 x double>, <2 x double>, <2 x double>) {PURE}
+define double @fused(double %a, double %b, double %c) {{
+  %r = call double @{ONE}(double %a, double %b, double %c)
   ret double %r
-}
+}}
 """
 
 # |a b| from 2^-900 to 2^900, |a| and |b| below 2^995, |c| below 2^960: no rest of a product is lost, and no
@@ -297,13 +304,11 @@ define internal <2 x double> @fused_pair(<2 x double> %a, <2 x double> %b, <2 x 
 
 
 def with_fma(text: str, relaxed: bool) -> str:
-    """The text of a module with its multiply-adds as calls of its own function `fused`, or `relaxed` as
-    LLVM's `fmuladd`; that function is part of it in both."""
-    if relaxed:
-        text = text.replace("@llvm.fma.", "@llvm.fmuladd.")
-    else:
-        text = text.replace(DECLARED, "").replace(PAIRS, "")
-        text = text.replace("@llvm.fma.v2f64(", "@fused_pair(").replace("@llvm.fma.f64(", f"@{NAME}(")
+    """The text of a module with its multiply-adds as calls of its own function `fused`, or `relaxed` as those
+    that `wasm_twins` takes; `fused` is part of it in both."""
+    one, two = (ONE, TWO) if relaxed else (NAME, "fused_pair")
+    text = text.replace(DECLARED, "").replace(PAIRS, "")
+    text = text.replace("@llvm.fma.v2f64(", f"@{two}(").replace("@llvm.fma.f64(", f"@{one}(")
     present = set(text.splitlines())
     forms = (RELAXED if relaxed else UNUSUAL + USUAL + PAIR).splitlines()
     return text + "\n".join(x for x in forms if not (x.startswith("declare") and x in present))

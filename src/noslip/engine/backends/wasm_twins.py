@@ -3,8 +3,7 @@
 Its fused multiply-add is one of vectors. Where anything else met it, numbers would go into a vector and out
 again, as often as twice for each. So every operation that vectors have is one of vectors, which takes as long
 and rounds alike, also those of whole numbers between the bits of numbers; whatever else reads either takes
-the first of the two. Multiply-adds come here as LLVM's `fmuladd`: its passes think of that as cheap and make
-true pairs of it, and never take one apart.
+the first of the two. Multiply-adds come here as the functions `multiply_add` and `multiply_add_pair`.
 """
 
 from __future__ import annotations
@@ -12,12 +11,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from noslip.engine.backends.wasm_fma import ONE, TWO
+
 VECTOR, WHOLES = "<2 x double>", "<2 x i64>"
 RELAXED = "llvm.wasm.relaxed.madd.v2f64"
 MADE = re.compile(r"^  (%[\w.-]+) = (?:tail |notail )?(.+)$", re.ASCII)
 OPERATION = re.compile(r"(f(?:add|sub|mul|div|neg)) double (.+)", re.ASCII)
 FUNCTION = re.compile(
-    r"call double @llvm\.(fabs|sqrt|floor|ceil|rint|fmuladd)\.f64\((.+)\)(?: #\d+)?", re.ASCII
+    rf"call double @(llvm\.(?:fabs|sqrt|floor|ceil|rint)\.|{ONE})(?:f64)?\((.+)\)(?: #\d+)?", re.ASCII
 )
 SELECT = re.compile(r"select i1 (\S+), (double|i64) (\S+), \2 (\S+)", re.ASCII)
 BITS = re.compile(r"bitcast double (%\S+) to i64", re.ASCII)
@@ -32,17 +33,16 @@ NUMBER = re.compile(
     r"|extractelement <\d+ x double> )"
 )
 PUT = re.compile(rf"insertelement {VECTOR} poison, double (%\S+), i64 0", re.ASCII)
-SEVERAL = re.compile(r"call <(\d+) x double> @llvm\.fmuladd\.v\d+f64\((.+)\)(?: #\d+)?", re.ASCII)
 CALLED = re.compile(r"call <2 x double> @(llvm\.[\w.]+\.v2f64)\((.+)\)", re.ASCII)
-LEFT = re.compile(r"call [^\n]*@llvm\.fmuladd")
+OURS = re.compile(rf"(?m)^(declare .*@{ONE}.*|@llvm\.compiler\.used = .*)\n", re.ASCII)
 NAME = re.compile(r"%[\w.-]+", re.ASCII)
 
 
 def in_twins(text: str, multiply_add: str = RELAXED) -> str:
     """LLVM's text of a module that its passes have seen, with functions written so."""
-    first, *functions = re.split(r"(?m)^(?=define )", text)
+    first, *functions = re.split(r"(?m)^(?=define )", OURS.sub("", text))
     written = first + "".join(_Function(function, multiply_add).text() for function in functions)
-    assert not LEFT.search(written), "a multiply-add that would be taken apart"
+    written = written.replace(f"@{TWO}(", f"@{multiply_add}(")
     called = {name: given.count(VECTOR) for name, given in CALLED.findall(written)}
     there = set(re.findall(r"(?m)^declare .*@([\w.]+)\(", written))
     declared = [
@@ -79,8 +79,6 @@ class _Function:
                 self.waiting = []
             if (put := PUT.fullmatch(value)) and put[1] in self.twins:
                 self.same[name] = self.twins[put[1]]
-            elif several := SEVERAL.fullmatch(value):
-                self._multiply_adds(name, int(several[1]), several[2])
             elif name in self.twins and not FIRST.fullmatch(value):
                 self._number(line, name, value)
             else:
@@ -113,7 +111,7 @@ class _Function:
             one = f"%one.{name[1:]}"
             self.written.append(line)
             then.append(f"  {one} = insertelement {VECTOR} poison, double {name}, i64 0")
-            then.append(f"  {twin} = {_places(one, 2, (0, 0))}")
+            then.append(f"  {twin} = {_places(one, (0, 0))}")
 
     def _operation(self, name: str, value: str) -> str | None:
         """The operation of vectors that makes it, if there is one."""
@@ -121,8 +119,7 @@ class _Function:
             return f"{found[1]} {VECTOR} {', '.join(self._vectors(name, found[2].split(', ')))}"
         if found := FUNCTION.fullmatch(value):
             given = self._vectors(name, [x.removeprefix("double ") for x in found[2].split(", ")])
-            called = self.multiply_add if found[1] == "fmuladd" else f"llvm.{found[1]}.v2f64"
-            return _call(called, given)
+            return _call(self.multiply_add if found[1] == ONE else f"{found[1]}v2f64", given)
         if found := SELECT.fullmatch(value):
             kind = f"<2 x {found[2]}>"
             yes, no = self._vectors(name, found.groups()[2:], found[2])
@@ -140,27 +137,7 @@ class _Function:
             vectors = self._vectors(name, [x for x, _ in comes])
             parts = [f"[ {x}, {block} ]" for x, (_, block) in zip(vectors, comes, strict=True)]
             return f"phi {VECTOR} {', '.join(parts)}"
-        return _places(found[1], 2, (1, 1)) if (found := SECOND.fullmatch(value)) else None
-
-    def _multiply_adds(self, name: str, width: int, given: str) -> None:
-        """Several at once, in pairs."""
-        kind, pairs = f"<{width} x double>", []
-        vectors = [part.strip(", ") for part in given.split(kind)[1:]]
-        for k in range(0, width, 2):
-            pair = [f"%of.{j}.{k}.{name[1:]}" for j in range(len(vectors))]
-            for part, vector in zip(pair, vectors, strict=True):
-                self._line(part, _places(vector, width, (k, k + 1)))
-            pairs.append(f"%pair.{k}.{name[1:]}")
-            self._line(pairs[-1], _call(self.multiply_add, pair))
-        size = 2
-        while len(pairs) > 1:
-            joined = [f"%join.{size}.{k}.{name[1:]}" for k in range(0, len(pairs), 2)]
-            for both, a, b in zip(joined, pairs[::2], pairs[1::2], strict=True):
-                places = ", ".join(f"i32 {k}" for k in range(2 * size))
-                half = f"<{size} x double>"
-                self._line(both, f"shufflevector {half} {a}, {half} {b}, <{2 * size} x i32> <{places}>")
-            pairs, size = joined, 2 * size
-        self.same[name] = pairs[0]
+        return _places(found[1], (1, 1)) if (found := SECOND.fullmatch(value)) else None
 
     def _vectors(self, name: str, numbers: Sequence[str], kind: str = "double") -> list[str]:
         """The vectors of numbers; what has none, an argument of the function, is put into one here."""
@@ -192,6 +169,5 @@ def _call(name: str, vectors: Sequence[str]) -> str:
     return f"call {VECTOR} @{name}({', '.join(f'{VECTOR} {x}' for x in vectors)})"
 
 
-def _places(vector: str, width: int, places: tuple[int, int]) -> str:
-    kind = f"<{width} x double>"
-    return f"shufflevector {kind} {vector}, {kind} poison, <2 x i32> <i32 {places[0]}, i32 {places[1]}>"
+def _places(vector: str, places: tuple[int, int]) -> str:
+    return f"shufflevector {VECTOR} {vector}, {VECTOR} poison, <2 x i32> <i32 {places[0]}, i32 {places[1]}>"

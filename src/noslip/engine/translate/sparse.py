@@ -155,8 +155,9 @@ def _is_accurate(
     accurate, zero, most = b.const(True), b.const(0.0), b.const(allowed)
     lengths = [b.abs(value) for value in x]
     for i, (row, right) in enumerate(zip(a.tolist(), y, strict=True)):
-        if all(entry == zero for j, entry in enumerate(row) if j != i):
-            continue  # a quotient
+        if all(entry == zero for j, entry in enumerate(row) if j != i):  # a quotient; that by infinity is 0
+            accurate = b.both(accurate, b.compare("lt", b.abs(row[i]), b.const(np.inf)))
+            continue
         left, size = right, zero  # what does not depend on x leaves the iteration
         for entry, place in zip(row, last_places, strict=True):
             size = b.add(size, b.mul(b.abs(entry), place))
