@@ -67,6 +67,8 @@ def test_a_member_with_other_bits_is_not_counted() -> None:
     other = ours.copy()
     other[1, 1] = np.nextafter(other[1, 1], 9)
     assert kernels._beside_native(Ran(ours), Ran(other)) == (2, 0)
+    other[0, 0] = -0.0
+    assert kernels._beside_native(Ran(ours), Ran(other)) == (1, 0)
 
 
 def test_members_of_bodies_start_where_they_may() -> None:

@@ -128,8 +128,12 @@ def _beside_native(kernel: GpuMembers, lanes: NativeMembers) -> tuple[int, int]:
     for runner in (kernel, lanes):
         runner.to(COMPARED)
     pairs = zip(jax.tree.leaves(kernel.final()), jax.tree.leaves(lanes.final()), strict=True)
-    same = [(a == b).reshape(len(a), -1).all(axis=1) for a, b in pairs]
+    same = [(_bytes(a) == _bytes(b)).all(axis=1) for a, b in pairs]
     return int(np.sum(np.all(same, axis=0))), sum(int(share.count.get((1,))[0]) for share in kernel.shares)
+
+
+def _bytes(of_members: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(of_members).view(np.uint8).reshape(len(of_members), -1)
 
 
 def _go_on(runner: Any, steps: int) -> None:
