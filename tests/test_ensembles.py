@@ -109,9 +109,7 @@ def test_a_failed_member_stops_and_the_others_do_not(backend):
     q0s, v0s = np.stack([q0, 0 * q0]), np.stack([v0, 0 * v0])  # the second is at rest
     arguments = {"step_size": 3.0, "steps": 30, "save_every": 10, "backend": backend}
     result = ensemble(system, SemiImplicitDLA(), q0s, v0s, throw=False, **arguments)
-    # steps of 3 wander, and how they end depends on the last bit
-    assert result.status[0] in (Status.NOT_CONVERGED, Status.NOT_FINITE)
-    assert result.status[1] == Status.SOLVED
+    assert list(result.status) == [Status.NOT_FINITE, Status.SOLVED]
     assert 1 <= result.failed_step[0] <= 30
     assert np.isnan(result.q[0, -1]).all()
     np.testing.assert_array_equal(result.q[1], 0.0)

@@ -47,7 +47,6 @@ def _of(folder: str, file: str, old: str, new: str, *tests: str) -> Mutation:
 
 
 EQUATIONS, DATES = "integrators/test_discrete_equations.py", "integrators/test_dates.py"
-GUESSES = "integrators/test_guesses.py"
 
 OF_METHODS = [
     _of(
@@ -176,8 +175,6 @@ OF_METHODS = [
         claims("RungeKutta4 and sleigh"),
     ),
     _of(INTEGRATORS, "semi_implicit_dla", "qm - h * v", "qm - h * v1", EQUATIONS),
-    _of(INTEGRATORS, "semi_implicit_dla", "2 * last - before", "2 * before - last", GUESSES),
-    _of(INTEGRATORS, "semi_implicit_dla", "STEADY = 0.5", "STEADY = 50.0", GUESSES),
     _of(
         INTEGRATORS,
         "variable_step",

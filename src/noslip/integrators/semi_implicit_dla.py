@@ -19,15 +19,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import jax.numpy as jnp
 from jax import Array
 
-from noslip.integrators.base import Integrator, Observation, replaced
+from noslip.integrators.base import Integrator, Observation, Sum
 from noslip.integrators.families import inner_nodes
 from noslip.integrators.families.states import Unknown, VelocityState, kinetic_scale
 from noslip.system import System
-
-STEADY = 0.5  # the part of an increment by which the next may differ, to be foreseen
 
 
 @dataclass(frozen=True)
@@ -40,26 +37,13 @@ class SemiImplicitDLA(Integrator):
     reference = "McLachlan, Perlmutter 2006; CFHM section 4.1.3"
 
     def init(self, system: System, q: Array, v: Array, t: Array, h: Array) -> VelocityState:
-        d = h * system.acceleration(q, v, t)
-        state = replaced(VelocityState.start(system, q, v, t), increments=jnp.stack([d, d]))
+        lam = system.multipliers(q, v, t)
+        state = VelocityState(Sum.start(t), Sum.start(q), Sum.start(v), lam, lam_t=t)
         return inner_nodes.begun(system, state, h)
 
-    def history(self, state: VelocityState) -> Array:
-        assert state.increments is not None
-        return state.increments
-
-    def with_history(self, state: VelocityState, history: Array) -> VelocityState:
-        return replaced(state, increments=history)
-
-    def for_step(self, system: System, state: VelocityState, h: Array) -> VelocityState:
-        return inner_nodes.for_step(system, state, h)
-
     def guess(self, system: System, state: VelocityState, h: Array) -> Unknown:
-        """As the increments before go on; where they vary too much for that, no change of v. An acceleration
-        in their place would take longer than a turn of the iteration."""
-        last, before = self.history(state)
-        steady = jnp.max(jnp.abs(last - before)) < STEADY * jnp.max(jnp.abs(last))
-        return Unknown(d=jnp.where(steady, 2 * last - before, 0.0), lam=state.lam)
+        q, v, t = state.q.value, state.v.value, state.t.value
+        return Unknown(d=h * system.acceleration(q, v, t), lam=system.multipliers(q, v, t))
 
     def scale(self, system: System, state: VelocityState, guess: Unknown, h: Array) -> Unknown:
         return kinetic_scale(system.at(state.t.value), state.q.value, state.v.value, guess.d, h)
@@ -81,9 +65,7 @@ class SemiImplicitDLA(Integrator):
     def update(self, system: System, state: VelocityState, x: Unknown, h: Array) -> VelocityState:
         t, v = state.t.plus(h), state.v.plus(x.d)
         q = state.q.plus(h / 2 * (state.v.value + v.value))
-        increments = jnp.stack([x.d, self.history(state)[0]])
-        new = VelocityState(t, q, v, x.lam, lam_t=t.value - h / 2, increments=increments)
-        return inner_nodes.shown(system, new)
+        return inner_nodes.shown(system, VelocityState(t, q, v, x.lam, lam_t=t.value - h / 2))
 
     def discrete_lagrangian(self, system: System, q: Array, q1: Array, h: Array) -> Array:
         ends = [system.lagrangian(x, (q1 - q) / h, system.parameters) for x in (q, q1)]

@@ -214,7 +214,7 @@ def _simplified_newton(
         def with_a_new_map(it: _Iteration) -> _Iteration:
             F = map_at(it.x)
             fresh = _Iteration(it.x, it.count, jnp.array(1e300), jnp.array(jnp.inf))
-            return lax.while_loop(quick, lambda it: _turn(F, it, _weights_at(it.x, x0, weights)), fresh)
+            return lax.while_loop(quick, lambda it: _turn(F, it, weights), fresh)
 
         def quick(it: _Iteration) -> Array:
             return (it.size > SETTLED) & (it.size < 0.5 * it.before) & (it.count < 2 * LIMIT)
@@ -238,7 +238,7 @@ def _restart(x0: Array, settled: _Iteration, failed: Array) -> _Iteration:
 
 def _newton(f: Callable[[Array], Array], x0: Array, sizes: Array) -> tuple[Array, Solve]:
     """Chord iteration with the Jacobian at the guess; where it does not settle, full Newton."""
-    inverse, weights = linear.solver(jax.jacfwd(f)(x0), sizes + jnp.abs(x0)), _weights(x0, sizes)
+    inverse, weights = linear.solver(jax.jacfwd(f)(x0), sizes), _weights(x0, sizes)
 
     def turn(carry: tuple[_Iteration, Array]) -> tuple[_Iteration, Array]:
         it, r = carry[0], f(carry[0].x)
@@ -262,12 +262,6 @@ def _weights(x0: Array, sizes: Array) -> Array:
     return 1.0 / (sizes + jnp.abs(x0))
 
 
-def _weights_at(x: Array, x0: Array, weights: Array) -> Array:
-    """Of an iterate that has gone further from the guess than the sizes that were known there: its own. So it
-    is where a force sets a body at rest in motion."""
-    return weights / jnp.maximum(_size(x - x0, weights), 1.0)
-
-
 def _size(dx: Array, weights: Array) -> Array:
     return jnp.max(jnp.abs(dx) * weights)
 
@@ -284,8 +278,7 @@ def _full_newton(
             it = carry[0]
             r, J = linear.value_and_jacobian(f, it.x)
             dx = jnp.where(jnp.all(jnp.isfinite(J)), linear.solve(J, r), jnp.nan)
-            x = it.x - dx
-            return _Iteration(x, it.count + 1, _size(dx, _weights_at(x, x0, weights)), it.size), r
+            return _Iteration(it.x - dx, it.count + 1, _size(dx, weights), it.size), r
 
         def go_on(carry: tuple[_Iteration, Array]) -> Array:
             # near round-off an increment that no longer shrinks has stagnated; far from it Newton may wander

@@ -1,7 +1,7 @@
 """Frozen dataclasses that JAX can carry through loops and differentiate."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar, dataclass_transform
 
 import jax
@@ -12,7 +12,7 @@ _T = TypeVar("_T")
 PyTree = Any  # any nesting of arrays that JAX can take apart
 
 
-@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+@dataclass_transform(frozen_default=True)
 def pytree(cls: type[_T]) -> type[_T]:
     """Make `cls` a frozen dataclass all of whose fields are pytree children."""
     return jax.tree_util.register_dataclass(dataclass(frozen=True)(cls))

@@ -183,8 +183,8 @@ class _Lower(ArrayOperations):
         return out
 
     def _solve_again(self, eqn: JaxprEqn, a: Nodes, inverse: Nodes, sizes: Nodes, y: Nodes) -> Nodes:
-        found = solves.known_solve(self.b, a, y[:, None], sizes)
-        return self.product(inverse, y[:, None])[:, 0] if found is None else found[:, 0]
+        found = solves.known_solve(self.b, a, y, sizes)
+        return self.product(inverse, y[:, None])[:, 0] if found is None else found
 
     def _derivative_block(self, eqn: JaxprEqn, *args: Nodes) -> Nodes:
         """On the nodes of the function itself where that can be, else by JAX's derivatives: decided here."""

@@ -6,8 +6,6 @@ does not depend on the number of lanes.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from noslip.engine.translate import sparse
@@ -20,7 +18,7 @@ WRITTEN_OUT = 12  # symmetric solves up to this size, whatever their zeros
 def solve(b: Builder, a: Nodes, y: Nodes) -> Nodes:
     """By elimination with known places where that pays; densely where that is not accurate."""
     # an inverse is full
-    found = sparse.checked_solve(b, a, y, sparse.ROUND_OFF) if y.shape[1] < len(a) else None
+    found = sparse.checked_solve(b, a, y) if y.shape[1] < len(a) else None
     if found is None:
         return dense_solve(b, a, y)
     x, accurate = found
@@ -33,13 +31,10 @@ def solve(b: Builder, a: Nodes, y: Nodes) -> Nodes:
 
 
 def known_solve(b: Builder, a: Nodes, y: Nodes, sizes: Nodes) -> Nodes | None:
-    """By elimination with known places, of increments of unknowns of these sizes; no number where that is not
-    accurate, and None where it does not pay."""
-    if (found := sparse.checked_solve(b, a, y, sparse.ACCURATE, sizes)) is None:
-        return None
-    nothing = b.const(math.nan)
-    x = [b.select(found[1], number, nothing) for number in found[0].ravel().tolist()]
-    return np.array(x, dtype=np.int64).reshape(y.shape)
+    """By elimination with known places, for one of many increments of unknowns of these sizes; no number
+    where that is not accurate, and None where it does not pay."""
+    made = sparse.tried(b, a, sizes)
+    return None if made is None else np.array(made.solve(y.tolist()), dtype=np.int64)
 
 
 def dense_solve(b: Builder, a: Nodes, y: Nodes, definite: bool = False) -> Nodes:

@@ -3,14 +3,14 @@
 The order of the pivots is that of least degree, chosen from the places alone. No rows are exchanged: a
 symmetric positive definite matrix needs none. In a general one an unknown with an exact zero on the diagonal,
 such as a multiplier in [[A, B], [C, 0]], waits until all those that it is coupled to have gone, so that its
-pivot is one of the Schur complement -C A^-1 B; and every solution x of a x = y is checked row by row,
+pivot is one of the Schur complement -C A^-1 B; and solutions z of a z = y are checked row by row,
 
-    |y - a x| <= |a| (e |x| + d),
+    |y - a z| <= e |a| |z|,
 
 whatever the scales of rows and columns, so that the caller can do without one that is not accurate. For what
-counts itself e is ROUND_OFF and d is 0. For the increments of an iteration e is ACCURATE, and d is what they
-change no more: the last places of the unknowns. Without it a row of which nothing is left but round-off,
-though in others there is, would look like a bad elimination.
+counts itself e is ROUND_OFF, and every solution is checked. An iteration that solves for many increments with
+one matrix checks one solution before it begins, that with z near the sizes of its unknowns, and with
+e = ACCURATE: it is the elimination that is accurate or not, and inaccurate increments only slow it down.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ from noslip.engine.translate.builder import Builder
 GAIN = 5  # written out where that takes so many times fewer operations than rolled loops over all places
 LONGEST = 20_000  # operations
 ACCURATE = 1e-10
-EPS = float(np.finfo(float).eps)
-ROUND_OFF = 64 * EPS  # what partial pivoting leaves, and a few times more
+ROUND_OFF = 64 * float(np.finfo(float).eps)  # what partial pivoting leaves, and a few times more
 Places: TypeAlias = list[set[int]]  # for each row the columns of what is not zero
 
 
@@ -124,20 +123,31 @@ def spd_solve(b: Builder, a: Nodes, y: Nodes) -> Nodes | None:
     return np.array([made.solve(column) for column in y.T.tolist()], dtype=np.int64).T
 
 
-def checked_solve(
-    b: Builder, a: Nodes, y: Nodes, allowed: float, sizes: Nodes | None = None
-) -> tuple[Nodes, int] | None:
-    """a^-1 y, increments of unknowns of these sizes perhaps, and whether every column of it is so accurate;
-    None where it is better done densely."""
+def checked_solve(b: Builder, a: Nodes, y: Nodes) -> tuple[Nodes, int] | None:
+    """a^-1 y, and whether every column of it has all its digits; None where it is better done densely."""
     made = _eliminated(b, a, y.shape[1], False)
     if made is None:
         return None
-    places = [b.const(0.0)] * len(a) if sizes is None else [b.mul(b.const(EPS), int(k)) for k in sizes]
     x, accurate = np.empty_like(y), b.const(True)
     for c, column in enumerate(y.T.tolist()):
         x[:, c] = made.solve(column)
-        accurate = b.both(accurate, _is_accurate(b, a, column, x[:, c].tolist(), allowed, places))
+        accurate = b.both(accurate, _is_accurate(b, a, column, x[:, c].tolist(), ROUND_OFF))
     return x, accurate
+
+
+def tried(b: Builder, a: Nodes, sizes: Nodes) -> Eliminated | None:
+    """For many right sides, by solutions of about these sizes: no numbers come of it if that of a z = a sizes
+    is not accurate. None where it is better done densely."""
+    made = _eliminated(b, a, 1, False)
+    if made is None:
+        return None
+    y = [b.const(0.0)] * len(a)
+    for i, row in enumerate(a.tolist()):
+        for entry, size in zip(row, sizes.tolist(), strict=True):
+            y[i] = b.add(y[i], b.mul(entry, size))
+    accurate, nothing = _is_accurate(b, a, y, made.solve(y), ACCURATE), b.const(np.nan)
+    made.reciprocal = [b.select(accurate, number, nothing) for number in made.reciprocal]
+    return made
 
 
 def _eliminated(b: Builder, a: Nodes, columns: int, symmetric: bool) -> Eliminated | None:
@@ -149,21 +159,13 @@ def _eliminated(b: Builder, a: Nodes, columns: int, symmetric: bool) -> Eliminat
     return Eliminated(b, a, found.order, symmetric)
 
 
-def _is_accurate(
-    b: Builder, a: Nodes, y: list[int], x: list[int], allowed: float, last_places: list[int]
-) -> int:
-    accurate, zero, most = b.const(True), b.const(0.0), b.const(allowed)
-    lengths = [b.abs(value) for value in x]
-    for i, (row, right) in enumerate(zip(a.tolist(), y, strict=True)):
-        if all(entry == zero for j, entry in enumerate(row) if j != i):  # a quotient; that by infinity is 0
-            accurate = b.both(accurate, b.compare("lt", b.abs(row[i]), b.const(np.inf)))
-            continue
-        left, size = right, zero  # what does not depend on x leaves the iteration
-        for entry, place in zip(row, last_places, strict=True):
-            size = b.add(size, b.mul(b.abs(entry), place))
-        for entry, value, length in zip(row, x, lengths, strict=True):
-            if entry != zero:  # both products are fused
+def _is_accurate(b: Builder, a: Nodes, y: list[int], x: list[int], allowed: float) -> int:
+    accurate, zero = b.const(True), b.const(0.0)
+    for row, right in zip(a.tolist(), y, strict=True):
+        left, size = right, zero
+        for entry, value in zip(row, x, strict=True):
+            if entry != zero:
                 left = b.sub(left, b.mul(entry, value))
-                size = b.add(size, b.mul(b.mul(most, b.abs(entry)), length))
-        accurate = b.both(accurate, b.compare("le", b.abs(left), size))
+                size = b.add(size, b.mul(b.abs(entry), b.abs(value)))
+        accurate = b.both(accurate, b.compare("le", b.abs(left), b.mul(b.const(allowed), size)))
     return accurate

@@ -20,7 +20,7 @@ from jax import Array, lax
 from noslip.geometry.holonomic import quotient
 from noslip.integrators.families.states import VelocityState
 from noslip.numerics.linear import solve, spd_solve, value_and_jacobian
-from noslip.numerics.pytrees import pytree, replaced
+from noslip.numerics.pytrees import pytree
 from noslip.numerics.sums import Sum
 from noslip.system.positions import put_back
 
@@ -76,19 +76,8 @@ def begun(system: System, state: VelocityState, h: Array) -> VelocityState:
     y = lax.fori_loop(0, NEWTON, newton, jnp.zeros(n + k + system.rows))
     shift = y[:n]
     return InnerState(
-        state.t, Sum.start(q + shift), Sum.start(v + lift @ y[n + k :]), state.lam, state.lam_t, -shift, v,
-        increments=state.increments,
-    )  # fmt: skip
-
-
-def for_step(system: System, state: VelocityState, h: Array) -> VelocityState:
-    """The state that shows the same, with nodes for steps of another length."""
-    if not system.k:
-        return state
-    q, v = (Sum.start(x) for x in state.shown)
-    plain = VelocityState(state.t, q, v, state.lam, state.lam_t, increments=state.increments)
-    fresh = begun(system, plain, h)
-    return replaced(fresh, q=Sum(fresh.q.value, state.q.low))
+        state.t, Sum.start(q + shift), Sum.start(v + lift @ y[n + k :]), state.lam, state.lam_t, -shift, v
+    )
 
 
 def shown(system: System, state: VelocityState) -> VelocityState:
@@ -98,6 +87,4 @@ def shown(system: System, state: VelocityState) -> VelocityState:
     q, here = state.q.value, system.at(state.t.value)
     seen = put_back(here, q)
     v = here.project_velocity(seen, state.v.value)
-    return InnerState(
-        state.t, state.q, state.v, state.lam, state.lam_t, seen - q, v, increments=state.increments
-    )
+    return InnerState(state.t, state.q, state.v, state.lam, state.lam_t, seen - q, v)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import TYPE_CHECKING
 
 from jax import Array
@@ -22,8 +21,6 @@ class VelocityState:
     v: Sum
     lam: Array
     lam_t: Array
-    # of v in the last two steps, the newer one first, where the next is guessed from them
-    increments: Array | None = field(default=None, kw_only=True)
 
     @classmethod
     def start(cls, system: System, q: Array, v: Array, t: Array) -> VelocityState:
