@@ -24,6 +24,7 @@ from noslip.integrators.hamiltonized_del import HamiltonizedDEL
 from noslip.integrators.reference_flow import ReferenceFlow
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
 from noslip.run import one_reference, trajectory_store
+from noslip.run.checkpoints import state_of, state_words
 from noslip.run.one_native import NativeTrajectory
 from noslip.run.one_xla import XlaTrajectory
 from noslip.systems import gearbox, knife_edge, two_quadratic_constraints
@@ -372,3 +373,17 @@ def test_a_lost_or_damaged_chunk_is_named(small, tmp_path):
     chunk.unlink()
     with pytest.raises(Damaged, match="it has lost its file 'q/c/1/0'"):
         np.asarray(opened.q)
+
+
+def test_a_state_of_another_layout_is_refused_in_a_sentence():
+    """It would be read as numbers of other members, or not at all."""
+    tree = {"q": np.arange(6.0).reshape(3, 2), "count": np.arange(3)}
+    words = np.concatenate([state_words(tree, 3), np.zeros(2 * 3, np.int64)])  # room for five
+    again = state_of(words, tree, members=3, room=5)
+    np.testing.assert_array_equal(again["q"], tree["q"])
+    np.testing.assert_array_equal(again["count"], tree["count"])
+    larger = {**tree, "more": np.zeros(3)}
+    with pytest.raises(
+        ValueError, match="another version of noslip, whose states had 3 words where they have 4"
+    ):
+        state_of(words, larger, members=3, room=5)

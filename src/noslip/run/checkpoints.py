@@ -91,9 +91,14 @@ def state_words(tree: PyTree, members: int) -> np.ndarray:
     return _table(tree).pack(tree, members, 1).reshape(-1)
 
 
-def state_of(words: np.ndarray, like: PyTree, members: int) -> PyTree:
-    """The state again, by the shape of one like it."""
+def state_of(words: np.ndarray, like: PyTree, members: int, room: int) -> PyTree:
+    """The state again, by the shape of one like it; the words are those of `room` members."""
     table = _table(like)
+    if len(words) != room * table.slots:
+        raise ValueError(
+            f"this run was begun by another version of noslip, whose states had {len(words) // room} words "
+            f"where they have {table.slots} now; begin anew in another folder"
+        )
     return table.unpack(words[: members * table.slots].reshape(members, table.slots, 1), members)
 
 

@@ -155,7 +155,7 @@ class _Store:
         there = self.checkpoints.read(k)
         if there.written:
             shape = runner.final()
-            runner.resume(state_of(there.state, shape, len(shape.carry.step)), there.reached)
+            runner.resume(state_of(there.state, shape, len(shape.carry.step), self.chunk), there.reached)
         return there.written
 
     def write(self, k: int, arrays: Arrays, first: int | None) -> None:

@@ -144,7 +144,7 @@ class _Going:
     def of(cls, words: np.ndarray, like: _Going) -> _Going:
         carry = jax.tree.map(lambda x: np.asarray(x)[None], like.carry)
         tree = (carry, like.first, like.second, like.last, like.orthogonal)
-        carry, *rest = state_of(words, tree, 1)
+        carry, *rest = state_of(words, tree, members=1, room=1)
         return cls(jax.tree.map(lambda x: x[0], carry), *rest)
 
 
