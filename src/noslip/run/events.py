@@ -208,7 +208,8 @@ def step_watching(
     quiet = replaced(before, which=jnp.full(SLOTS, -1))
     kept = replaced(carry, interval=either(going, end.interval, carry.interval), watch=quiet)
     moved = going & (end.interval.status == Status.SOLVED)
-    new = replaced(end, step=carry.step + 1, watch=replaced(last.watch, values=last.fb))
+    values = jnp.where(jnp.abs(last.fb) == TINY, 0.0, last.fb)
+    new = replaced(end, step=carry.step + 1, watch=replaced(last.watch, values=values))
     result = either(moved, new, kept)
     return result, (result.interval.status == Status.SOLVED) & (result.watch.stopped < 0)
 
@@ -262,8 +263,10 @@ class _Method:
         )
         # one that has happened is past, others at the same time are still to come
         after = jnp.where(crosses(self.events, s.fa, f), 2 * jnp.sign(s.fa) * TINY, f)
-        after = jnp.where(jnp.arange(len(f)) == e, -jnp.sign(s.fa) * TINY, after)
-        end, fb = either(terminal, (at, f), (s.end, s.fb))
+        this = jnp.arange(len(f)) == e
+        after = jnp.where(this, -jnp.sign(s.fa) * TINY, after)
+        # at the very end of the step it is past there too
+        end, fb = either(terminal, (at, f), (s.end, jnp.where(this & (s.fb == 0), after, s.fb)))
         passed = _Step(s.start, s.done, theta, after, end, fb, watch, s.count + 1, s.pending)
         if any(event.reset is not None for _, event in self.events):
             resets = jnp.asarray([event.reset is not None for _, event in self.events])[e]
