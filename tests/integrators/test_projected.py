@@ -15,6 +15,7 @@ from noslip.integrators.energy_collocation import EnergyCollocation
 from noslip.integrators.families.projection import multipliers
 from noslip.integrators.full_space_discrete_gradient import FullSpaceDiscreteGradient
 from noslip.integrators.projected import Projected
+from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
 from noslip.systems import gearbox, knife_edge
 from noslip.testing import frameless
 from noslip.testing.integrators import perturbed_case
@@ -147,6 +148,8 @@ def test_an_integral_that_the_motion_changes_is_refused():
 def test_other_bases_and_forces_are_refused():
     with pytest.raises(ValueError, match="`base` must be a method on D"):
         Projected(FullSpaceDiscreteGradient())
+    with pytest.raises(ValueError, match="`base` must be a method on D.*, but it is SemiImplicitDLA"):
+        Projected(SemiImplicitDLA())
     plain = gearbox.system()
     forced = type(plain)(
         plain.lagrangian,

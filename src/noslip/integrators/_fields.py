@@ -60,7 +60,8 @@ def _declared(cls: Any) -> dict[str, tuple[type, ...]]:
             isinstance(x, type) and (x in KINDS or x is type(None) or issubclass(x, Integrator))
             for x in parts
         ):
-            found[field.name] = parts
+            # which integrators it takes a method says itself
+            found[field.name] = tuple(Integrator if issubclass(x, Integrator) else x for x in parts)
     return found
 
 
