@@ -148,7 +148,7 @@ def test_an_integral_that_the_motion_changes_is_refused():
 def test_other_bases_and_forces_are_refused():
     with pytest.raises(ValueError, match="`base` must be a method on D"):
         Projected(FullSpaceDiscreteGradient())
-    with pytest.raises(ValueError, match="`base` must be a method on D.*, but it is SemiImplicitDLA"):
+    with pytest.raises(ValueError, match=r"`base` must be a method on D\*.*, but it is SemiImplicitDLA"):
         Projected(SemiImplicitDLA())
     plain = gearbox.system()
     forced = type(plain)(
