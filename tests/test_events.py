@@ -393,19 +393,3 @@ def test_a_million_members_with_a_terminal_event():
     assert np.max(np.abs(many.events["floor"].t - exact)) < 1e-12
     assert np.max(np.abs(many.q[:, -1, 1])) <= 1e-12
     assert np.array_equal(many.q[:, -1], many.events["floor"].q)
-
-
-@pytest.mark.parametrize("backend", ["native", "xla"])
-@pytest.mark.parametrize("direction", [-1, 0, 1])
-def test_an_event_that_is_exactly_zero_where_a_step_ends_happens_once(backend, direction):
-    system, (q, v) = knife_edge.system(), knife_edge.typical_state()
-    functions = {"through": lambda q, v, t, p: t - 1, "touched": lambda q, v, t, p: -((t - 1) ** 2)}
-    events = {name: Event(f, direction=direction) for name, f in functions.items()}
-    given = {"step_size": 0.25, "steps": 8, "backend": backend}
-    run = simulate(system, SemiImplicitDLA(), q, v, events=events, **given)
-    for event in run.events.values():
-        np.testing.assert_array_equal(event.t, [1.0] if direction >= 0 else [])
-    ended = simulate(
-        system, SemiImplicitDLA(), q, v, events={"end": Event(functions["through"], terminal=True)}, **given
-    )
-    assert ended.t[-1] == 1.0

@@ -91,3 +91,19 @@ def test_an_event_and_a_reset_keep_order_and_promises(method):
 @pytest.mark.parametrize("method", [*ALL, *MORE], ids=str)
 def test_an_event_and_a_reset_keep_order_and_promises_of_every_method(method):
     check(method)
+
+
+@pytest.mark.parametrize("backend", ["native", "xla"])
+@pytest.mark.parametrize("direction", [-1, 0, 1])
+def test_an_event_that_is_exactly_zero_where_a_step_ends_happens_once(backend, direction):
+    system, (q, v) = knife_edge.system(), knife_edge.typical_state()
+    functions = {"through": lambda q, v, t, p: t - 1, "touched": lambda q, v, t, p: -((t - 1) ** 2)}
+    events = {name: Event(f, direction=direction) for name, f in functions.items()}
+    given = {"step_size": 0.25, "steps": 8, "backend": backend}
+    run = simulate(system, SemiImplicitDLA(), q, v, events=events, **given)
+    for event in run.events.values():
+        np.testing.assert_array_equal(event.t, [1.0] if direction >= 0 else [])
+    ended = simulate(
+        system, SemiImplicitDLA(), q, v, events={"end": Event(functions["through"], terminal=True)}, **given
+    )
+    assert ended.t[-1] == 1.0
