@@ -238,7 +238,8 @@ def _restart(x0: Array, settled: _Iteration, failed: Array) -> _Iteration:
 
 def _newton(f: Callable[[Array], Array], x0: Array, sizes: Array) -> tuple[Array, Solve]:
     """Chord iteration with the Jacobian at the guess; where it does not settle, full Newton."""
-    inverse, weights = linear.solver(jax.jacfwd(f)(x0), sizes), _weights(x0, sizes)
+    J = jax.jacfwd(f)(x0)
+    inverse, weights = linear.solver(J, sizes), _weights(x0, sizes)
 
     def turn(carry: tuple[_Iteration, Array]) -> tuple[_Iteration, Array]:
         it, r = carry[0], f(carry[0].x)
@@ -249,7 +250,9 @@ def _newton(f: Callable[[Array], Array], x0: Array, sizes: Array) -> tuple[Array
         it = carry[0]
         return (it.size > SETTLED) & (it.size < 0.5 * it.before) & (it.count < LIMIT)
 
-    start = _Iteration(x0, jnp.array(0), jnp.array(1e300), jnp.array(jnp.inf))
+    # not by a Jacobian that is infinite: what is divided by it is 0, as if nothing were left to do
+    begun = jnp.where(jnp.isfinite(jnp.sum(J)), 1e300, jnp.nan)
+    start = _Iteration(x0, jnp.array(0), begun, jnp.array(jnp.inf))
     settled, r = lax.while_loop(go_on, turn, (start, jnp.zeros_like(x0)))
     # increments that stop shrinking above round-off mean that the Jacobian at the guess does not do
     failed = ~(settled.size <= 64 * EPS)
@@ -277,7 +280,7 @@ def _full_newton(
         def turn(carry: tuple[_Iteration, Array]) -> tuple[_Iteration, Array]:
             it = carry[0]
             r, J = linear.value_and_jacobian(f, it.x)
-            dx = jnp.where(jnp.all(jnp.isfinite(J)), linear.solve(J, r), jnp.nan)
+            dx = jnp.where(jnp.isfinite(jnp.sum(J)), linear.solve(J, r), jnp.nan)
             return _Iteration(it.x - dx, it.count + 1, _size(dx, weights), it.size), r
 
         def go_on(carry: tuple[_Iteration, Array]) -> Array:

@@ -45,10 +45,8 @@ def inverse(a: Array) -> Array:
 def solver(a: Array, sizes: Array) -> Callable[[Array], Array]:
     """y -> a^-1 y for a general square matrix and vectors, in iterations that use one matrix many times. In
     scalar programs a matrix with many known zeros is eliminated once, and what comes of that is no number
-    where it is not accurate for unknowns of these `sizes`; everywhere else it is the inverse that is used. No
-    number comes of a matrix that is not finite: a quotient by infinity is 0, and an iteration would think
-    that it is done."""
-    found = jnp.where(jnp.all(jnp.isfinite(a)), inverse(a), jnp.nan)
+    where it is not accurate for unknowns of these `sizes`; everywhere else it is the inverse that is used."""
+    found = inverse(a)
     return lambda y: solve_again_p.bind(a, found, sizes, y)
 
 
