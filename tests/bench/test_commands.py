@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -71,7 +72,10 @@ def test_the_page_command_writes_the_pages_that_are_there(tmp_path: Path) -> Non
     (docs / "images").mkdir(parents=True)
     for name in page.PAGES:
         (docs / name).parent.mkdir(exist_ok=True)
-        (docs / name).write_text((ROOT / "docs" / name).read_text().replace("| noslip", "| nobody"))
+        text = (ROOT / "docs" / name).read_text()
+        emptied = re.sub(r"(begin -->\n).*?(?=<!-- [\w ]+: end)", r"\1", text, flags=re.DOTALL)
+        assert len(emptied) < len(text)
+        (docs / name).write_text(emptied)
     done = CliRunner().invoke(commands.app, ["page", str(ROOT / "docs" / "measured"), "-o", str(docs)])
     assert done.exit_code == 0, done.output
     for name in page.PAGES:
