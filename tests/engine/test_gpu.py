@@ -83,3 +83,10 @@ def test_events_on_a_gpu_have_the_bits_of_native_code():
             )
     for field in ("t", "q", "v", "energy", "multipliers"):
         np.testing.assert_array_equal(getattr(gpu, field), getattr(native, field), err_msg=field)
+
+
+def test_the_peak_is_that_of_the_data_sheet():
+    device = cuda.device(0)
+    if device.capability != 90:
+        pytest.skip("only that of compute capability 9.0 is written down here")
+    assert 1.2e13 < device.peak() < 1.7e13

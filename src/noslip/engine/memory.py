@@ -11,6 +11,7 @@ import numpy as np
 
 from noslip.engine.program import PyTree
 from noslip.numerics import aligned
+from noslip.numerics.threads import in_ranges
 
 
 class Table:
@@ -44,12 +45,21 @@ class Table:
         flat[members:] = flat[members - 1]
         return np.ascontiguousarray(flat.reshape(groups, width, self.slots).transpose(0, 2, 1))
 
-    def unpack(self, table: np.ndarray, members: int) -> PyTree:
-        """Arrays (members, ...) of a table [group][slot][lane], or (rows, members, ...) of one with rows
-        [group][row][slot][lane]."""
-        groups, *rows, _, width = table.shape
-        slots_last = table.transpose((1, 0, 3, 2) if rows else (0, 2, 1))
-        return self.split_bits(slots_last.reshape(*rows, groups * width, self.slots)[..., :members, :])
+    def unpack(self, table: np.ndarray, members: int, threads: int = 1) -> PyTree:
+        """Arrays (members, ...) of a table [group][slot][lane]; large ones are copied by so many threads."""
+        groups, _, width = table.shape
+        numbers, leaves, copies = table.view(np.float64), [], []
+        for shape, dtype, place in zip(self.shapes, self.dtypes, self.places, strict=True):
+            out = aligned.empty((groups, width, place.stop - place.start), dtype)
+            copies.append((out, (numbers if dtype.kind == "f" else table)[:, place].transpose(0, 2, 1)))
+            leaves.append(out.reshape(groups * width, *shape)[:members])
+
+        def copy(a: int, b: int) -> None:
+            for out, slots_last in copies:
+                out[a:b] = slots_last[a:b]
+
+        in_ranges(copy, groups, threads if table.nbytes > aligned.MANY else 1)
+        return jax.tree.unflatten(self.structure, leaves)
 
     def split_bits(self, flat: np.ndarray) -> PyTree:
         """Arrays (rows, ...) of the bits in the slots, (rows, slots)."""

@@ -9,7 +9,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
+from noslip.numerics.threads import in_ranges
+
 LINE, LARGE = 64, 1 << 16  # bytes
+MANY = 1 << 22  # bytes that are worth several threads
 
 
 def empty(shape: tuple[int, ...], dtype: DTypeLike = np.float64) -> np.ndarray:
@@ -30,10 +33,16 @@ def copied(array: np.ndarray, dtype: DTypeLike) -> np.ndarray:
     return out
 
 
-def stacked(arrays: Sequence[ArrayLike]) -> np.ndarray:
-    """NumPy's `stack` of arrays that are alike, aligned."""
+def stacked(arrays: Sequence[ArrayLike], threads: int = 1) -> np.ndarray:
+    """NumPy's `stack` of arrays that are alike, aligned; large ones are copied by so many threads."""
     first = np.asarray(arrays[0])
-    return np.stack(arrays, out=empty((len(arrays), *first.shape), first.dtype))
+    out = empty((len(arrays), *first.shape), first.dtype)
+
+    def copy(a: int, b: int) -> None:
+        np.stack(arrays[a:b], out=out[a:b])
+
+    in_ranges(copy, len(arrays), threads if out.nbytes > MANY else 1)
+    return out
 
 
 def joined(arrays: Sequence[np.ndarray]) -> np.ndarray:

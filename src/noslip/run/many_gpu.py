@@ -12,7 +12,8 @@ from noslip.engine.backends import cuda, ptx
 from noslip.engine.kept import Large, kept
 from noslip.engine.memory import Table
 from noslip.engine.usual import usual
-from noslip.numerics.pytrees import anatomy
+from noslip.numerics.pytrees import PyTree, anatomy
+from noslip.numerics.threads import cores
 from noslip.run.driving import driving_table
 from noslip.run.many_native import Lanes, MemberPrograms
 from noslip.run.member import Member, MemberInputs, MemberRow, MemberState
@@ -58,12 +59,14 @@ class GpuMembers:
         return stop
 
     def row(self) -> MemberRow:
-        rows = [share.mapped("save", share.full, self.code.slots["row"]) for share in self.shares]
-        return Table(self.code.row).unpack(np.concatenate(rows), self.members)
+        return self._unpacked(self.code.row, [share.row() for share in self.shares])
 
     def final(self) -> MemberState:
-        tables = [share.full.get(share.shape("full")) for share in self.shares]
-        return Table(self.code.full).unpack(np.concatenate(tables), self.members)
+        return self._unpacked(self.code.full, [share.full.get(share.shape("full")) for share in self.shares])
+
+    def _unpacked(self, shape: PyTree, tables: list[np.ndarray]) -> PyTree:
+        table = tables[0] if len(tables) == 1 else np.concatenate(tables)
+        return Table(shape).unpack(table, self.members, cores())
 
     def resume(self, full: MemberState, reached: int) -> None:
         table, first = Table(self.code.full).pack(full, self.members, ptx.WARP), 0
@@ -86,12 +89,17 @@ class _Share:
     def shape(self, name: str) -> tuple[int, int, int]:
         return self.groups, self.code.slots[name], ptx.WARP
 
-    def mapped(self, name: str, values: cuda.Array, slots: int) -> np.ndarray:
-        """What a program makes of each member's values."""
-        out = self.device.empty(self.members * slots)
-        self.code.kernel(self.device, name).launch(self.members, self.fixed, values, out)
+    def row(self) -> np.ndarray:
+        """The table of what is saved now, in memory that the next one takes again."""
+        on_device, here = self.saved
+        self.code.kernel(self.device, "save").launch(self.members, self.fixed, self.full, on_device)
         self.device.wait()
-        return out.get((self.groups, slots, ptx.WARP))
+        return on_device.get_into(here)
+
+    @functools.cached_property
+    def saved(self) -> tuple[cuda.Array, np.ndarray]:
+        """Room for what is saved, on the device and here."""
+        return self.device.empty(self.members * self.code.slots["row"]), np.empty(self.shape("row"), np.int64)
 
     def drive(self, table: np.ndarray) -> None:
         """The inputs of these groups, or of every group."""

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 
 import jax
 import numpy as np
@@ -16,6 +13,7 @@ from noslip.engine.memory import Table
 from noslip.engine.program import TooLarge
 from noslip.engine.translate import translate
 from noslip.numerics.pytrees import PyTree, anatomy
+from noslip.numerics.threads import cores, in_ranges
 from noslip.run.driving import driving_table
 from noslip.run.member import Member, MemberInputs, MemberRow, MemberState
 from noslip.run.programs import Fixed, Shapes, programs_of, require_native
@@ -28,7 +26,7 @@ class Lanes:
 
     def __init__(self, code: MemberPrograms, inputs: MemberInputs, threads: int | None):
         self.code, self.members, self.width = code, inputs.members, native.lanes()
-        self.threads = threads or _cores()
+        self.threads = threads or cores()
         self.fixed = Table(inputs.shape).pack(inputs.fixed, self.members, self.width)
 
     def start(self, inputs: MemberInputs) -> np.ndarray:
@@ -46,15 +44,7 @@ class Lanes:
 
     def spread(self, run: Callable[[int, int], None]) -> None:
         """Call run(a, b) for ranges of groups, on all threads."""
-        groups = len(self.fixed)
-        pieces = min(groups, 8 * self.threads) if self.threads > 1 else 1
-        ends = np.linspace(0, groups, pieces + 1).astype(int)
-        if self.threads == 1:
-            run(0, groups)
-            return
-        with ThreadPoolExecutor(self.threads) as pool:
-            for done in [pool.submit(run, int(a), int(b)) for a, b in pairwise(ends)]:
-                done.result()
+        in_ranges(run, len(self.fixed), self.threads)
 
 
 class NativeMembers:
@@ -92,19 +82,14 @@ class NativeMembers:
 
     def row(self) -> MemberRow:
         saved = self.lanes.map("save", self.full, self.code.row)
-        return Table(self.code.row).unpack(saved, self.lanes.members)
+        return Table(self.code.row).unpack(saved, self.lanes.members, self.lanes.threads)
 
     def final(self) -> MemberState:
-        return Table(self.code.full).unpack(self.full, self.lanes.members)
+        return Table(self.code.full).unpack(self.full, self.lanes.members, self.lanes.threads)
 
     def resume(self, full: MemberState, reached: int) -> None:
         self.full = Table(self.code.full).pack(full, self.lanes.members, self.lanes.width)
         self.reached = reached
-
-
-def _cores() -> int:
-    """Processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class MemberPrograms(Large):

@@ -12,6 +12,7 @@ import numpy as np
 from noslip.integrators.base import Integrator
 from noslip.integrators.solve import Status
 from noslip.numerics import aligned
+from noslip.numerics.threads import cores
 from noslip.run.along import conserves_energy, failed_rows
 from noslip.run.choose import members_runner
 from noslip.run.events import Events
@@ -92,7 +93,8 @@ class Plan:
     def saved(self, rows: list[MemberRow]) -> Arrays:
         """Rows as arrays (member, time, ...)."""
         # time first in memory: whole rows are copied, several times as fast as member by member
-        rows_of = jax.tree.map(lambda *x: np.moveaxis(aligned.stacked(x), 0, 1), *rows)
+        threads = self.threads or cores()
+        rows_of = jax.tree.map(lambda *x: np.moveaxis(aligned.stacked(x, threads), 0, 1), *rows)
         arrays = {
             "q": rows_of.q,
             "v": rows_of.v,

@@ -17,7 +17,9 @@ import numpy as np
 from noslip.engine.backends.ptx import compiled
 
 BLOCK = 32  # threads: one warp, whose registers are free as soon as its members are done (measured)
-CAPABILITY_MAJOR, CAPABILITY_MINOR = 75, 76  # numbers of attributes in the driver's interface
+# numbers of attributes in the driver's interface
+CLOCK_KHZ, MULTIPROCESSORS, CAPABILITY_MAJOR, CAPABILITY_MINOR = 13, 16, 75, 76
+DOUBLES = {60: 32, 70: 32, 80: 32, 90: 64}  # operations on doubles that a multiprocessor begins in a cycle
 LOCAL_BYTES, REGISTERS = 3, 4
 ERROR_LOG, ERROR_LOG_SIZE, OPTIMIZE = 5, 6, 7
 MOST, LEAST = 4, 1  # what the driver may spend on a kernel; below that it saves no time
@@ -73,8 +75,10 @@ class Array:
             _check(driver, driver.cuMemcpyHtoD_v2(self.pointer, source, c_size_t(self.size)))
 
     def get(self, shape: tuple[int, ...]) -> np.ndarray:
-        out = np.empty(shape, np.int64)
-        assert out.nbytes == self.size, f"{self.size} bytes are no table of shape {shape}"
+        return self.get_into(np.empty(shape, np.int64))
+
+    def get_into(self, out: np.ndarray) -> np.ndarray:
+        assert out.nbytes == self.size, f"{self.size} bytes are no table of shape {out.shape}"
         with self.device.current() as driver:
             target = out.ctypes.data_as(c_void_p)
             _check(driver, driver.cuMemcpyDtoH_v2(target, self.pointer, c_size_t(self.size)))
@@ -125,15 +129,20 @@ class Device:
     def __init__(self, number: int):
         driver = _driver()
         assert driver is not None, "there is no driver"
-        self.driver, self.number, handle, self.context = driver, number, c_int(), c_void_p()
-        _check(driver, driver.cuDeviceGet(byref(handle), c_int(number)))
-        _check(driver, driver.cuDevicePrimaryCtxRetain(byref(self.context), handle))
-        parts = []
-        for which in (CAPABILITY_MAJOR, CAPABILITY_MINOR):
-            value = c_int()
-            _check(driver, driver.cuDeviceGetAttribute(byref(value), c_int(which), handle))
-            parts.append(value.value)
-        self.capability = 10 * parts[0] + parts[1]
+        self.driver, self.number, self.handle, self.context = driver, number, c_int(), c_void_p()
+        _check(driver, driver.cuDeviceGet(byref(self.handle), c_int(number)))
+        _check(driver, driver.cuDevicePrimaryCtxRetain(byref(self.context), self.handle))
+        self.capability = 10 * self._attribute(CAPABILITY_MAJOR) + self._attribute(CAPABILITY_MINOR)
+
+    def _attribute(self, which: int) -> int:
+        value = c_int()
+        _check(self.driver, self.driver.cuDeviceGetAttribute(byref(value), c_int(which), self.handle))
+        return value.value
+
+    def peak(self) -> float | None:
+        """Operations on doubles that can begin in a second, where the number of its units is known here."""
+        units = DOUBLES.get(self.capability)
+        return units and 1e3 * self._attribute(CLOCK_KHZ) * self._attribute(MULTIPROCESSORS) * units
 
     @contextmanager
     def current(self) -> Iterator[ctypes.CDLL]:
