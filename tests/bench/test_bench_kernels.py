@@ -11,10 +11,20 @@ from typer.testing import CliRunner
 
 from engine.host_device import HostDevice
 from noslip.bench import kernels
-from noslip.bench.engine import members
+from noslip.bench.engine import beside, members, per_evaluation
 from noslip.cli import app
 from noslip.engine.backends import cuda
+from noslip.engine.program import Loop, count
+from noslip.integrators import (
+    Composition,
+    DiscreteGradient,
+    RungeKutta4,
+    SemiImplicitDLA,
+    VelocityNonholonomic,
+)
+from noslip.integrators.base import Integrator
 from noslip.run import many_gpu
+from noslip.run.pairing import pairing_of
 from noslip.systems import gearbox, rolling_coin
 
 
@@ -43,6 +53,7 @@ def test_rows_count_bits_and_members_of_the_second_kernel(
     easy, hard = json.loads(path.read_text())["rows"]
     for row in (easy, hard):
         assert row["members with the bits of native code"] == row["members"] == 40
+        assert row["of the peak"] == row["operations per second"] / HostDevice().peak()
     assert easy["in the second kernel"] == easy["failed"] == 0
     assert hard["in the second kernel"] > hard["failed"]
     assert easy["seconds to the first step"] > 0
@@ -79,3 +90,18 @@ def test_members_of_bodies_start_where_they_may() -> None:
         assert np.max(np.abs(system.phi(q, v))) < 1e-13
         assert np.max(np.abs(system.g(q))) < 1e-13
     assert len(np.unique(v0s[:, 0])) == 5
+
+
+@pytest.mark.parametrize("method", [DiscreteGradient(), SemiImplicitDLA(), VelocityNonholonomic()], ids=repr)
+def test_operations_are_those_of_the_iteration_and_not_of_its_fallback(method: Integrator) -> None:
+    step = pairing_of(gearbox.system(), method).programs.step
+    fallbacks = [count(item.body) for item in step.main.items if isinstance(item, Loop) and item.rare]
+    of_one = per_evaluation(step)
+    assert 0 < of_one < min(fallbacks)
+    assert beside(step) + of_one + sum(fallbacks) <= count(step.main)
+    composed = pairing_of(gearbox.system(), Composition(method)).programs.step
+    assert per_evaluation(composed) == of_one
+
+
+def test_a_method_without_an_iteration_has_no_operations_of_one() -> None:
+    assert per_evaluation(pairing_of(gearbox.system(), RungeKutta4()).programs.step) == 0

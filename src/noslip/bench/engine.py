@@ -23,7 +23,7 @@ from noslip.analysis.timing import best_of_rounds, one_core
 from noslip.bench.machine import versions
 from noslip.engine import shelf
 from noslip.engine.backends import native
-from noslip.engine.program import Block, Loop, Program, count
+from noslip.engine.program import Block, Loop, Program, Rolled, count
 from noslip.integrators.base import Integrator
 from noslip.integrators.discrete_gradient import DiscreteGradient
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
@@ -234,13 +234,14 @@ def first_results() -> Iterator[Row]:
 
 
 def per_evaluation(program: Program) -> int:
-    """Operations in the body of the solver's iteration, the largest loop that surely runs."""
-    bodies = [
-        count(item.body)
-        for item in program.main.items
-        if isinstance(item, Loop) and program.nodes[item.enter].value is True
-    ]
-    return max(bodies, default=0)
+    """Operations in the body of the solver's iteration: the largest loop beside a fallback, 0 without one."""
+    substeps = [item.body for item in program.main.items if isinstance(item, Rolled)]
+    largest = 0
+    for block in (program.main, *substeps):
+        loops = [item for item in block.items if isinstance(item, Loop)]
+        if any(loop.rare for loop in loops):
+            largest = max([largest, *(count(loop.body) for loop in loops if not loop.rare)])
+    return largest
 
 
 def beside(program: Program) -> int:

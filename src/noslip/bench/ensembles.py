@@ -24,7 +24,7 @@ from noslip.systems import quartic
 
 METHODS: tuple[Integrator, ...] = (DiscreteGradient(), SemiImplicitDLA())
 SIZES = (1, 64, 4096, 32768)
-GPU_SIZES = (2**12, 2**16, 2**20)  # every size is compiled anew: most of a minute
+GPU_SIZES = (2**12, 2**16, 2**20)
 STEP = 0.05
 Row = dict[str, Any]
 

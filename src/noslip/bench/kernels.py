@@ -98,12 +98,13 @@ def _row(trial: Trial) -> Row:
     text, device = kernel.code.text("usual"), kernel.shares[0].device
     by_llvm, _ = _timed(partial(ptx.compiled, text, device.capability))
     in_all, usual = _timed(partial(device.kernel, text))
+    operations = STEPS * trial.size / seconds["kernel"] * _operations(trial, kernel)
     row = {
         "system": trial.module.__name__.rpartition(".")[2],
         "method": trial.words,
         "members": trial.size,
         "steps per second": STEPS * trial.size / seconds["kernel"],
-        "operations per second": STEPS * trial.size / seconds["kernel"] * _operations(trial, kernel),
+        "operations per second": operations,
         "seconds to the first step": first,
         "of them the driver": in_all - by_llvm,
         "members with the bits of native code": same,
@@ -112,6 +113,8 @@ def _row(trial: Trial) -> Row:
         "registers": usual.registers,
         "local bytes": usual.local,
     }
+    if peak := device.peak():
+        row["of the peak"] = operations / peak
     if "vmap" in seconds:
         row["steps per second by jax.vmap"] = VMAPPED * trial.size / seconds["vmap"]
     return row
@@ -150,17 +153,19 @@ def _operations(trial: Trial, kernel: GpuMembers) -> float:
 
 def markdown(result: dict[str, Any]) -> str:
     """The rows as a Markdown table."""
-    head = ("system", "method", "members", "steps/s", "by jax.vmap", "operations/s", "first step", "driver",
-            "bits of native", "second kernel", "registers", "local bytes")  # fmt: skip
+    head = ("system", "method", "members", "steps/s", "by jax.vmap", "operations/s", "of the peak",
+            "first step", "driver", "bits of native", "second kernel", "registers",
+            "local bytes")  # fmt: skip
     rows = []
     for row in result["rows"]:
         vmapped, first = (
             row.get(key) for key in ("steps per second by jax.vmap", "seconds to the first step")
         )
+        share = f"{row['of the peak']:.0%}" if "of the peak" in row else ""
         same, of = row["members with the bits of native code"], row["members"]
         rows.append((
             row["system"], row["method"], str(of), f"{row['steps per second']:.3g}",
-            f"{vmapped:.2g}" if vmapped else "", f"{row['operations per second']:.2g}",
+            f"{vmapped:.2g}" if vmapped else "", f"{row['operations per second']:.2g}", share,
             f"{first:.2f} s" if first else "", f"{row['of them the driver']:.2f} s",
             "all" if same == of else str(same), str(row["in the second kernel"]),
             str(row["registers"]), str(row["local bytes"]),
