@@ -22,14 +22,14 @@ from benchmarks import (
     wasm_pairs,
     whole_calls,
 )
-from noslip.bench import bodies, engine, ensembles, kernels
+from noslip.bench import bodies, engine, ensembles, kernels, programs
 from noslip.files import replacing, write_text
 from noslip.markdown import table
 from noslip.studies import cfhm_variance
 
 PAGES = (
-    "engine.md", "engine_wasm.md", "performance.md", "work_precision.md", "ball_and_bicycle.md",
-    "rolling_in_space.md", "how_to/make_a_live_page.md", "how_to/steer_a_run.md",
+    "engine.md", "engine_programs.md", "engine_wasm.md", "performance.md", "work_precision.md",
+    "ball_and_bicycle.md", "rolling_in_space.md", "how_to/make_a_live_page.md", "how_to/steer_a_run.md",
 )  # fmt: skip
 PICTURES = {
     "images/work_precision.png": peers.picture,
@@ -71,6 +71,8 @@ def sections(results: dict[str, Any]) -> dict[str, str]:
         "engine": engine.markdown(results["engine_cpu"]),
         "engine host": engine.markdown(results["engine_h200"]),
         "kernels": kernels.markdown(results["kernels_h200"]),
+        "programs": table(programs.HEAD, programs.cells(results["programs_cpu"])),
+        "left out": table(programs.LEFT_OUT, programs.left_out(results["programs_cpu"])),
         "goals": goals(results),
         "peers": peers.markdown(compared),
         "points": peers.all_points(compared),
