@@ -6,7 +6,8 @@ import pytest
 
 from benchmarks.large_systems import chain
 from noslip import System, simulate
-from noslip.engine.program import Block, Dense, Loop, TooLarge
+from noslip.engine.program import Block, Dense, Loop, TooLarge, count
+from noslip.engine.translate.placement import LIMIT
 from noslip.integrators.discrete_gradient import DiscreteGradient
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
 from noslip.run.pairing import pairing_of
@@ -56,6 +57,27 @@ def dense(block: Block) -> bool:
 
 def test_a_step_of_a_chain_has_no_dense_solve(start):
     assert not dense(pairing_of(start[0], SemiImplicitDLA()).programs.step.main)
+
+
+def rare_size(block: Block) -> int:
+    """Operations written down of what an ordinary step leaves out."""
+    return sum(
+        count(Block([item]), rolled=1) if item.rare else rare_size(item.before) + rare_size(item.body)
+        for item in block.items
+        if isinstance(item, Loop)
+    )
+
+
+def test_newtons_method_that_stands_by_has_two_matrices_and_else_grows_as_the_chain():
+    """The matrix and its table of columns; a third would leave the longest chains to XLA."""
+    links = 24
+    step = pairing_of(chain(links)[0], SemiImplicitDLA()).programs.step
+    assert 0 < rare_size(step.main) - 2 * (4 * links) ** 2 < 350 * links
+
+
+@pytest.mark.slow
+def test_a_step_of_201_coordinates_is_native():
+    assert pairing_of(chain(67)[0], SemiImplicitDLA()).programs.step.size() < LIMIT
 
 
 @pytest.mark.slow

@@ -280,7 +280,7 @@ def _full_newton(
         def turn(carry: tuple[_Iteration, Array]) -> tuple[_Iteration, Array]:
             it = carry[0]
             r, J = linear.value_and_jacobian(f, it.x)
-            dx = jnp.where(jnp.isfinite(jnp.sum(J)), linear.solve(J, r), jnp.nan)
+            dx = linear.solve(J, r)
             return _Iteration(it.x - dx, it.count + 1, _size(dx, weights), it.size), r
 
         def go_on(carry: tuple[_Iteration, Array]) -> Array:

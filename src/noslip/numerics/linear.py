@@ -52,9 +52,15 @@ def solver(a: Array, sizes: Array) -> Callable[[Array], Array]:
 
 def value_and_jacobian(f: Callable[[Array], Array], x: Array) -> tuple[Array, Array]:
     """f and df/dx, column by column in a loop: for places that run rarely, where small code matters most. Of
-    a `jvp` the part without the direction leaves the loop; to linearize would take several times as long."""
-    columns = lax.map(lambda e: jax.jvp(f, (x,), (e,))[1], jnp.eye(x.size))
-    return f(x), columns.T
+    a `jvp` the part without the direction leaves the loop; to linearize would take several times as long. A
+    column with an infinite entry is no number: a quotient by infinity is 0, and Newton's method would think
+    that it is done."""
+
+    def column(e: Array) -> Array:
+        found = jax.jvp(f, (x,), (e,))[1]
+        return jnp.where(jnp.isfinite(jnp.sum(found)), found, jnp.nan)
+
+    return f(x), lax.map(column, jnp.eye(x.size)).T
 
 
 def orthogonal_rows(mu: Array) -> tuple[Array, Array]:
