@@ -66,7 +66,7 @@ def test_machine_code_of_many_systems_is_bounded_and_what_has_gone_comes_back_th
         systems.append(particle(1.0 + k))
         run(systems[-1])
         gc.collect()
-        assert kept.taken() <= kept.ROOM
+        assert kept.taken() <= kept.ROOM + kept.ROOM // 2  # with that of scaffolds
         assert len(living) <= 2 * one
     assert run(systems[0]) == first
     assert len(living) <= 2 * one
@@ -138,6 +138,26 @@ def test_a_large_thing_takes_more_room_and_one_that_is_too_large_stays_alone(mon
     assert kept.taken() == 4  # the first has gone
     make(9 * kept.NODES)
     assert kept.taken() == 10
+    kept.forget()
+
+
+def test_what_only_helps_to_make_other_things_does_not_put_them_out(monkeypatch):
+    kept.forget()
+    monkeypatch.setattr(kept, "ROOM", 4)
+    made = []
+
+    class Sized(kept.Large):
+        def __init__(self, name):
+            made.append(name)
+
+        def nodes(self):
+            return 2 * kept.NODES
+
+    scaffold, result = kept.scaffold(Sized), kept.kept(Sized)
+    result("result"), scaffold("one"), scaffold("two")
+    assert kept.taken() == 3 + 3  # two scaffolds are too much for half of the room
+    result("result"), scaffold("two")
+    assert made == ["result", "one", "two"]
     kept.forget()
 
 

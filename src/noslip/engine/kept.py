@@ -2,7 +2,9 @@
 
 Programs, machine code and the traces that JAX keeps are made from the functions of a system and hold on to
 them. What has been longest without use goes when there is no more room; machine code is freed when nobody
-holds it any more, so never under a run. What has gone is made again when it is asked for, the same.
+holds it any more, so never under a run. What has gone is made again when it is asked for, the same. What only
+helps to make other things, the functions of a system as nodes, has a room of its own: that of a large system
+would put everything else out.
 """
 
 from __future__ import annotations
@@ -20,16 +22,9 @@ from noslip.engine.program import CannotTranslate, PyTree
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
-ROOM = 4096  # each thing takes one, and one for each NODES of its programs: about 0.1 MB
+ROOM = 4096  # each thing takes one, and one for each NODES of its programs: about 0.1 MB; scaffolds have half
 NODES = 500
 OF_XLA = 50_000  # nodes; XLA's code of a step takes some ten megabytes, like so many
-
-# In the order in which they were last asked for; who knows a thing weakly does not ask. No lock, which a
-# child of fork could find locked: what is done to it at a time is one operation. Listing a dict compares no
-# keys, which may run other code; an OrderedDict does.
-_things: dict[Hashable, tuple[Any, int]] = {}
-# what they take together, or more: to count them takes longer than to make many a thing
-_at_most = 0
 
 
 class Large:
@@ -40,27 +35,65 @@ class Large:
         raise NotImplementedError(f"{type(self).__name__} must define nodes")
 
 
-def kept(make: Callable[[*Ts], T]) -> Callable[[*Ts], T]:
+class _Room:
+    """Things in the order in which they were last asked for; who knows a thing weakly does not ask. No lock,
+    which a child of fork could find locked: what is done at a time is one operation. Listing a dict compares
+    no keys, which may run other code; an OrderedDict does."""
+
+    def __init__(self, part: int):
+        self.part = part  # of `ROOM` that it has: a half, a third
+        self.things: dict[Hashable, tuple[Any, int]] = {}
+        # what they take together, or more: to count them takes longer than to make many a thing
+        self.at_most = 0
+
+    def keep(self, key: Hashable, thing: object) -> None:
+        size = 1 + thing.nodes() // NODES if isinstance(thing, Large) else 1
+        self.things[key] = (thing, size)
+        self.at_most += size
+        room = ROOM // self.part
+        if self.at_most <= room:
+            return
+        # what another thread adds from here on may count twice, never not at all
+        self.at_most = 0
+        for oldest in list(self.things)[:-1]:
+            if self.taken() <= room:
+                break
+            self.things.pop(oldest, None)
+        self.at_most += self.taken()
+
+    def taken(self) -> int:
+        return sum(size for _, size in list(self.things.values()))
+
+
+_results, _scaffolds = _Room(1), _Room(2)
+
+
+def kept(make: Callable[[*Ts], T], room: _Room = _results) -> Callable[[*Ts], T]:
     """Keep what is made from equal arguments, and also that it cannot be made."""
 
     @functools.wraps(make)
     def call(*arguments: *Ts) -> T:
         key = (make, *(_mark(x) for x in arguments if type(x) is PyTreeDef), *arguments)
-        if (entry := _things.pop(key, None)) is not None:
-            _things[key] = entry
+        if (entry := room.things.pop(key, None)) is not None:
+            room.things[key] = entry
             found = entry[0]
         else:
             try:
                 found = make(*arguments)
             except CannotTranslate as refusal:
-                _keep(key, type(refusal)(str(refusal)))
+                room.keep(key, type(refusal)(str(refusal)))
                 raise
-            _keep(key, found)
+            room.keep(key, found)
         if isinstance(found, CannotTranslate):
             raise type(found)(str(found))
         return found
 
     return call
+
+
+def scaffold(make: Callable[[*Ts], T]) -> Callable[[*Ts], T]:
+    """Keep what only helps to make other things, which do not need it any more when they are made."""
+    return kept(make, _scaffolds)
 
 
 def _mark(structure: PyTreeDef) -> int:
@@ -75,30 +108,15 @@ def _mark(structure: PyTreeDef) -> int:
         return 0
 
 
-def _keep(key: Hashable, thing: object) -> None:
-    global _at_most
-    size = 1 + thing.nodes() // NODES if isinstance(thing, Large) else 1
-    _things[key] = (thing, size)
-    _at_most += size
-    if _at_most <= ROOM:
-        return
-    # what another thread adds from here on may count twice, never not at all
-    _at_most = 0
-    for oldest in list(_things)[:-1]:
-        if taken() <= ROOM:
-            break
-        _things.pop(oldest, None)
-    _at_most += taken()
-
-
 def taken() -> int:
     """How much of the room is taken."""
-    return sum(size for _, size in list(_things.values()))
+    return _results.taken() + _scaffolds.taken()
 
 
 def forget() -> None:
     """Leave nothing; what is in use lives on."""
-    _things.clear()
+    _results.things.clear()
+    _scaffolds.things.clear()
 
 
 class _Jitted(Large):

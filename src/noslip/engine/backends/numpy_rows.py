@@ -19,7 +19,7 @@ from jax.tree_util import PyTreeDef
 from jax.typing import ArrayLike
 
 from noslip.engine import stored
-from noslip.engine.kept import OF_XLA, jitted, kept
+from noslip.engine.kept import OF_XLA, Large, jitted, kept
 from noslip.engine.memory import Table
 from noslip.engine.program import (
     UNUSED,
@@ -152,17 +152,17 @@ def evaluate(function: Callable[..., PyTree], static: Hashable, fixed: PyTree, *
     """function(static, fixed, *row) for every row of the arrays, as arrays (rows, ...)."""
     leaves, structure, shapes = anatomy(fixed)
     row = tuple(np.shape(x)[1:] for x in arrays)
-    program, out = _program(function, static, structure, shapes, row)
+    made = _program(function, static, structure, shapes, row)
     constants, rows = _numbers(leaves), len(arrays[0])
-    values = np.empty((rows, out.slots))
+    values = np.empty((rows, made.out.slots))
     with np.errstate(all="ignore"):
         for first in range(0, rows, ROWS):
             part = [np.asarray(x[first : first + ROWS], float) for x in arrays]
             columns = [c for x in part for c in np.ascontiguousarray(x.reshape(len(x), -1).T)]
-            run = _Run(program, [*constants, *columns])
-            for k, o in enumerate(program.outputs):
+            run = _Run(made.program, [*constants, *columns])
+            for k, o in enumerate(made.program.outputs):
                 values[first : first + ROWS, k] = run.value(o)
-    return out.split(values)
+    return made.out.split(values)
 
 
 def _numbers(arrays: Iterable[ArrayLike]) -> list[float]:
@@ -206,12 +206,21 @@ def _python(
     return in_python(_translated(function, structure, leaves, row))
 
 
+class _Rows(Large):
+    """A program that NumPy runs, and how its results lie in a row."""
+
+    def __init__(self, program: Program):
+        self.program, self.out = program, Table(program.shape)
+
+    def nodes(self) -> int:
+        return len(self.program.nodes)
+
+
 @kept
 def _program(
     function: Callable[..., PyTree], static: Hashable, structure: PyTreeDef, leaves: Shapes, row: Shapes
-) -> tuple[Program, Table]:
-    made = _translated(functools.partial(function, static), structure, leaves, row)
-    return made, Table(made.shape)
+) -> _Rows:
+    return _Rows(_translated(functools.partial(function, static), structure, leaves, row))
 
 
 def _translated(

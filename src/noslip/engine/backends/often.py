@@ -1,7 +1,9 @@
 """Questions about a system, answered by machine code: at once, or from some time on and by NumPy before.
 
 To compile a question takes as long as to answer it some dozen times by NumPy, whose answers may differ in
-their last digits: good for the checks that every run makes anew, and not for results.
+their last digits: good for the checks that every run makes anew, and not for results. What has very many
+operations, of a large system without zeros, is not compiled here: NumPy goes on with the checks, and whoever
+asks for anything else has XLA, to which it is a few products of matrices.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ from noslip.numerics.pytrees import anatomy
 
 OFTEN = 8  # times that NumPy answers
 USUAL = 4000  # nodes of a question that is not short
+# operations that take a second to compile, and three; a chain of 67 blades has 20000
+INSTEAD_OF_XLA, INSTEAD_OF_NUMPY = 30_000, 100_000
 
 Shapes: TypeAlias = tuple[tuple[int, ...], ...]
 
@@ -36,7 +40,7 @@ def evaluate_often(
     `CannotTranslate` where there is no scalar program."""
     leaves, structure, shapes = anatomy(fixed)
     row = tuple(np.shape(x)[1:] for x in arrays)
-    question = _question(function, static, structure, shapes, row)
+    question = _question(function, static, structure, shapes, row, INSTEAD_OF_NUMPY)
     question.asked += 1
     if question.asked <= OFTEN or (code := question.code) is None:
         return evaluate(function, static, fixed, *arrays)
@@ -49,15 +53,17 @@ def evaluate_by_code(
     """The same by machine code alone, or None where that cannot be made."""
     leaves, structure, shapes = anatomy(fixed)
     row = tuple(np.shape(x)[1:] for x in arrays)
-    code = _question(function, static, structure, shapes, row).code
+    code = _question(function, static, structure, shapes, row, INSTEAD_OF_XLA).code
     return None if code is None else code(leaves, arrays)
 
 
 class _Question(Large):
     """One that is asked about systems of one structure."""
 
-    def __init__(self, function: Callable[..., PyTree], fixed: PyTree, values: tuple[PyTree, ...]):
-        self.function, self.fixed, self.values = function, fixed, values
+    def __init__(
+        self, function: Callable[..., PyTree], fixed: PyTree, values: tuple[PyTree, ...], limit: int
+    ):
+        self.function, self.fixed, self.values, self.limit = function, fixed, values, limit
         self.asked = 0
 
     def nodes(self) -> int:
@@ -65,12 +71,14 @@ class _Question(Large):
 
     @functools.cached_property
     def code(self) -> _Code | None:
-        """What answers it, if there is a scalar program."""
+        """What answers it, if there is a scalar program that is not too long."""
         function = self.function
         try:
             program = stored.program(
                 ("often", function, self.fixed, self.values),
-                lambda: translate(lambda fixed, values: function(fixed, *values), self.fixed, self.values),
+                lambda: translate(
+                    lambda fixed, values: function(fixed, *values), self.fixed, self.values, limit=self.limit
+                ),
             )
             call = native.map_function(program, 1)
         except (CannotTranslate, ImportError):
@@ -92,8 +100,13 @@ class _Code:
 
 @kept
 def _question(
-    function: Callable[..., PyTree], static: Hashable, structure: PyTreeDef, leaves: Shapes, row: Shapes
+    function: Callable[..., PyTree],
+    static: Hashable,
+    structure: PyTreeDef,
+    leaves: Shapes,
+    row: Shapes,
+    limit: int,
 ) -> _Question:
     fixed = jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(s, float) for s in leaves])
     values = tuple(jax.ShapeDtypeStruct(s, float) for s in row)
-    return _Question(functools.partial(function, static), fixed, values)
+    return _Question(functools.partial(function, static), fixed, values, limit)

@@ -18,7 +18,7 @@ from jax import lax
 from jax.extend.core import ClosedJaxpr, JaxprEqn, Literal, Var
 
 from noslip.engine import garbage
-from noslip.engine.kept import kept
+from noslip.engine.kept import scaffold
 from noslip.engine.program import Block, CannotTranslate, Program, PyTree, TooLarge, finish
 from noslip.engine.translate import jaxprs, solves, sweeps
 from noslip.engine.translate.arrays import ArrayOperations, Nodes, kind_of, refuse_wrapping
@@ -84,7 +84,7 @@ def _translated(
     return program
 
 
-@kept
+@scaffold
 def _straight(function: blocks.Differentiable, shapes: tuple[Shape, ...]) -> sweeps.Straight:
     """A function of arrays as nodes that can be differentiated; traced once."""
     jaxpr = jax.make_jaxpr(function)(*(jax.ShapeDtypeStruct(shape, float) for shape in shapes))

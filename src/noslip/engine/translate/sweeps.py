@@ -15,14 +15,15 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from noslip.engine.kept import Large
-from noslip.engine.program import Block, CannotTranslate, Number, Program, finish, uses, walk
+from noslip.engine.kept import NODES, ROOM, Large
+from noslip.engine.program import Block, CannotTranslate, Number, Program, TooLarge, finish, uses, walk
 from noslip.engine.translate.arrays import Nodes
 from noslip.engine.translate.builder import Builder
 from noslip.engine.translate.functions import FUNCTIONS
 from noslip.engine.translate.slopes import RULES
 
 LIMIT = 200_000  # nodes of a function with all its derivatives; what is not asked for is not compiled
+VISITS = 2_000_000  # of nodes by forward sweeps, some seconds; more are those of a large matrix without zeros
 Readers: TypeAlias = dict[int, list[int]]  # for a node those that read it
 Partials: TypeAlias = list[tuple[int, int]]  # an operand, and the derivative by it
 Known: TypeAlias = tuple[Number | None, ...]  # for each argument its value, if that is a known number
@@ -49,13 +50,15 @@ class Straight(Large):
         self.made: dict[Key, Nodes] = {((), ()): value}
         self.directions: dict[tuple[int, ...], list[Nodes]] = {(): []}
         self.orders: dict[tuple[int, ...], list[int]] = {}
+        self.visits = 0
         self.functions: dict[tuple[Key, Known], BlockFunction] = {}
         self.slopes: dict[
             int, Partials
         ] = {}  # of the block that is being made, whose columns ask for the same
 
     def nodes(self) -> int:
-        return 8 * len(self.b.nodes)  # with the derivatives that will be asked for
+        # with the derivatives that will be asked for; two of a large system find room together
+        return min(8 * len(self.b.nodes), ROOM * NODES // 4 - NODES)
 
     def _inputs(self, shape: tuple[int, ...]) -> Nodes:
         count = math.prod(shape)
@@ -170,7 +173,11 @@ class Straight(Large):
         """Forward: the derivatives of many numbers in one direction."""
         b, nodes, zero = self.b, self.b.nodes, self.b.const(0.0)
         dot = dict(seed)
-        for k in _reached(seed, readers):
+        reached = _reached(seed, readers)
+        self.visits += len(reached)
+        if self.visits > VISITS:
+            raise TooLarge(f"derivatives of this function visit more than {VISITS} scalar operations")
+        for k in reached:
             node = nodes[k]
             if k in dot or node.kind != "f" or not any(a in dot for a in node.args):
                 continue
