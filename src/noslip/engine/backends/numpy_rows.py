@@ -38,6 +38,7 @@ from noslip.numerics.pytrees import anatomy
 
 ROWS = 4096  # rows at a time, so that everything stays in the cache
 SHORT = 400  # operations; to write more of them as Python takes longer than it saves
+LONG = 250_000  # operations, a second of them or more; what is longer is XLA's
 
 Shapes: TypeAlias = tuple[tuple[int, ...], ...]
 
@@ -230,6 +231,8 @@ def _translated(
     values = tuple(jax.ShapeDtypeStruct(s, float) for s in row)
 
     def make() -> Program:
-        return translate(lambda fixed, values: function(fixed, *values), fixed, values, expand=False)
+        return translate(
+            lambda fixed, values: function(fixed, *values), fixed, values, expand=False, limit=LONG
+        )
 
     return stored.program(("rows", function, fixed, values), make)
