@@ -50,7 +50,7 @@ def number(c, x, y):
     growing = jnp.log(3.0 + u) + jnp.log1p(u * u) + jnp.expm1(0.1 * w) + jnp.exp2(0.3 * u)
     others = jnp.abs(u) * jnp.maximum(w, y[0]) + jnp.minimum(u, x[1]) * y[1] + jnp.mod(5.0 + u, 0.7) * w
     pieces = jnp.where(u > w, u * w**3, jnp.sin(w)) + (2.0 + u) ** 1.7 + jnp.tan(0.2 * u) + jnp.floor(w) * u
-    special = jax.scipy.special.erf(0.5 * u) + jax.nn.sigmoid(w)
+    special = jax.scipy.special.erf(0.5 * u) + jax.scipy.special.erfc(w - u) * w + jax.nn.sigmoid(w)
     return ordinary + inverse + hyperbolic + growing + others + pieces + special
 
 

@@ -223,11 +223,8 @@ class LlvmWriter(Visitor):
         return self.select("f", self.emit(f"or {self.type('b')} {better}, {nan}"), a, b)
 
     def library(self, name: str, args: Sequence[str]) -> str:
-        """One of our functions, or of the C library, once for each lane."""
-        if (program := library.program(name)) is not None:
-            name = llvm_functions.of_numbers(self, name, program)
-        else:
-            self.declared.add(f"declare double @{name}({', '.join(['double'] * len(args))})")
+        """One of our functions, once for each lane."""
+        name = llvm_functions.of_numbers(self, name, library.program(name))
         if self.lanes == 1:
             return self.emit(f"call double @{name}({', '.join(f'double {a}' for a in args)})")
         t, out = self.type("f"), "poison"

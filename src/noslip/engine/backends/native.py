@@ -15,7 +15,6 @@ from noslip.engine.backends.llvm_dense import counting
 from noslip.engine.backends.llvm_text import LlvmWriter, rare_module
 from noslip.engine.backends.rarely import Rarely
 from noslip.engine.program import Program
-from noslip.engine.translate.functions import FUNCTIONS
 from noslip.engine.usual import usual_first
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ def lanes() -> int:
 
 @functools.cache
 def _find_library_functions() -> None:
-    """Tell LLVM where the C library's functions are; sincos is what it makes of a sine and a cosine."""
+    """Tell LLVM where the C library's functions are that it calls where the processor has no instruction."""
     import llvmlite.binding as llvm
 
     places = (None, "libm.so.6")
@@ -66,7 +65,7 @@ def _find_library_functions() -> None:
             library = ctypes.CDLL(place)
         except (OSError, TypeError):
             continue
-        for name in (*FUNCTIONS, "fmod", "fma", "sincos", "floor", "ceil", "rint", "memset", "memcpy"):
+        for name in ("fma", "floor", "ceil", "rint", "memset", "memcpy"):
             if hasattr(library, name):
                 llvm.add_symbol(name, ctypes.cast(getattr(library, name), ctypes.c_void_p).value)
 

@@ -75,7 +75,7 @@ class _Question(Large):
         function = self.function
         try:
             program = stored.program(
-                ("often", function, self.fixed, self.values),
+                ("often", function, self.fixed, self.values, self.limit),
                 lambda: translate(
                     lambda fixed, values: function(fixed, *values), self.fixed, self.values, limit=self.limit
                 ),

@@ -13,8 +13,7 @@ from contextlib import AbstractContextManager
 from noslip.engine.backends.llvm_dense import when
 from noslip.engine.backends.llvm_text import LlvmWriter
 from noslip.engine.backends.native import kinds_of_state, run_passes
-from noslip.engine.program import CannotTranslate, Dense, Program
-from noslip.engine.translate import library
+from noslip.engine.program import Dense, Program
 
 WARP = 32
 UNROLLED = 12  # the largest dense solve that is written out; a larger one does not stay in registers anyhow
@@ -33,11 +32,6 @@ class ThreadWriter(LlvmWriter):
 
     def when(self, condition: str) -> AbstractContextManager[None]:
         return when(self, condition)
-
-    def library(self, name: str, args: Sequence[str]) -> str:
-        if library.program(name) is None:
-            raise CannotTranslate(f"the function '{name}' of the C library has no form on a GPU")
-        return super().library(name, args)
 
     def dense(self, item: Dense) -> None:
         if item.size[0] > UNROLLED:

@@ -13,12 +13,22 @@ from collections.abc import Callable
 from noslip.engine.program import Block, Program, finish
 from noslip.engine.translate import functions
 from noslip.engine.translate.builder import Builder
-from noslip.engine.translate.functions import HALF_PI, HALF_PI_LOW, LN2_HIGH, LN2_LOW, LOG, MAGIC
+from noslip.engine.translate.error_function import erf, erfc
+from noslip.engine.translate.functions import HALF_PI, HALF_PI_LOW, LN2_HIGH, LN2_LOW, LOG
 from noslip.engine.translate.huge_angles import cos_of_huge, sin_of_huge
+from noslip.engine.translate.reals import (
+    LN2,
+    Real,
+    exp_of_two,
+    expm1_of_small,
+    nearest,
+    reduced,
+    two_product,
+    two_sum,
+)
 
-LN2, LN2_TAIL = 0.6931471805599453, 2.3190468138462996e-17
+LN2_TAIL = 2.3190468138462996e-17
 THIRD, THIRD_TAIL = 1 / 3, 1.850371707708594e-17
-EXP_TERMS = [1 / math.factorial(n) for n in range(2, 18)]
 # minimax polynomial of (atan x - x) / x^3 for |x| <= 7/16, as in Sun's freely distributed libm
 ATAN = (
     -3.33333333333329318027e-01,
@@ -42,113 +52,6 @@ CENTRES = (
 )
 
 
-class Real:
-    """A node with arithmetic that is written as it stands: nothing is simplified, exact sums stay exact."""
-
-    def __init__(self, b: Builder, node: int):
-        self.b, self.node = b, node
-
-    def of(self, x: Real | float) -> Real:
-        return x if isinstance(x, Real) else Real(self.b, self.b.const(float(x)))
-
-    def _op(self, op: str, x: Real | float, y: Real | float) -> Real:
-        return Real(self.b, self.b.raw(op, "f", self.of(x).node, self.of(y).node))
-
-    def __add__(self, y: Real | float) -> Real:
-        return self._op("add", self, y)
-
-    def __radd__(self, y: float) -> Real:
-        return self._op("add", y, self)
-
-    def __sub__(self, y: Real | float) -> Real:
-        return self._op("sub", self, y)
-
-    def __rsub__(self, y: float) -> Real:
-        return self._op("sub", y, self)
-
-    def __mul__(self, y: Real | float) -> Real:
-        return self._op("mul", self, y)
-
-    def __rmul__(self, y: float) -> Real:
-        return self._op("mul", y, self)
-
-    def __truediv__(self, y: Real | float) -> Real:
-        return self._op("div", self, y)
-
-    def __rtruediv__(self, y: float) -> Real:
-        return self._op("div", y, self)
-
-    def __neg__(self) -> Real:
-        return Real(self.b, self.b.raw("neg", "f", self.node))
-
-    def __abs__(self) -> Real:
-        return Real(self.b, self.b.raw("abs", "f", self.node))
-
-    def sqrt(self) -> Real:
-        return Real(self.b, self.b.raw("sqrt", "f", self.node))
-
-    def fma(self, y: Real | float, z: Real | float) -> Real:
-        """self y + z, rounded once."""
-        return Real(self.b, self.b.fma(self.node, self.of(y).node, self.of(z).node))
-
-    def is_(self, relation: str, y: Real | float) -> int:
-        return self.b.compare(relation, self.node, self.of(y).node)
-
-    def where(self, condition: int, yes: Real | float) -> Real:
-        """`yes` where the condition holds, else this."""
-        return Real(self.b, self.b.select(condition, self.of(yes).node, self.node))
-
-    def with_sign_of(self, x: Real) -> Real:
-        """|self|, negative where x is, -0 included."""
-        b = self.b
-        sign = b.bits("iand", b.raw("ftobits", "i", x.node), b.const(-(1 << 63)))
-        return Real(b, b.raw("bitstof", "f", b.bits("ior", b.raw("ftobits", "i", abs(self).node), sign)))
-
-    def scaled(self, power: int) -> Real:
-        """self 2^power, for a node of a whole number between -1022 and 1023."""
-        b = self.b
-        bits = b.bits("ishl", b.add(power, b.const(1023)), b.const(52))
-        return self * Real(b, b.raw("bitstof", "f", bits))
-
-    def polynomial(self, coefficients: list[float] | tuple[float, ...]) -> Real:
-        total = self.of(coefficients[-1])
-        for c in reversed(coefficients[:-1]):
-            total = total.fma(self, c)
-        return total
-
-
-def two_sum(x: Real, y: Real | float) -> tuple[Real, Real]:
-    """x + y as a double and what its rounding cut off."""
-    total = x + y
-    back = total - x
-    return total, (x - (total - back)) + (x.of(y) - back)
-
-
-def two_product(x: Real, y: Real | float) -> tuple[Real, Real]:
-    product = x * y
-    return product, x.fma(y, -product)
-
-
-def _nearest(x: Real) -> tuple[Real, int]:
-    """The whole number nearest to x, |x| < 2^51, as a double and as a node of a whole number."""
-    shifted = x + MAGIC
-    b = x.b
-    return shifted - MAGIC, b.sub(b.raw("ftobits", "i", shifted.node), b.const(functions.bits_of(MAGIC)))
-
-
-def _expm1_of_small(r: Real, tail: Real) -> tuple[Real, Real]:
-    """exp(r + tail) - 1 for |r| <= ln 2 / 2, as two doubles."""
-    return r, (r * r).fma(r.polynomial(EXP_TERMS), tail.fma(r, tail))
-
-
-def _reduced(x: Real) -> tuple[Real, Real, int]:
-    """x = k ln 2 + r + tail."""
-    k, whole = _nearest(x * (1 / LN2))
-    exact = k.fma(-LN2_HIGH, x)
-    r, tail = two_sum(exact, k * -LN2_LOW)
-    return r, tail, whole
-
-
 def _exp(x: Real) -> Real:
     return Real(x.b, functions.exp(x.b, x.node))
 
@@ -158,10 +61,10 @@ def _log(x: Real) -> Real:
 
 
 def exp2(x: Real) -> Real:
-    k, whole = _nearest(x)
+    k, whole = nearest(x)
     f = x - k
     r, lost = two_product(f, LN2)
-    high, low = _expm1_of_small(r, f.fma(LN2_TAIL, lost))
+    high, low = expm1_of_small(r, f.fma(LN2_TAIL, lost))
     b, value = x.b, 1.0 + (high + low)
     first = b.bits("iashr", whole, b.const(1))
     value = value.scaled(first).scaled(b.sub(whole, first))
@@ -170,8 +73,8 @@ def exp2(x: Real) -> Real:
 
 
 def expm1(x: Real) -> Real:
-    r, tail, whole = _reduced(x)
-    high, low = _expm1_of_small(r, tail)
+    r, tail, whole = reduced(x)
+    high, low = expm1_of_small(r, tail)
     half = x.of(1.0).scaled(x.b.sub(whole, x.b.const(1)))  # 2^k / 2, since 2^1024 is no double
     total, rest = two_sum(half - 0.5, half * high)
     value = 2.0 * (total + half.fma(low, rest))
@@ -289,10 +192,7 @@ def power(x: Real, y: Real) -> Real:
     lost = y.fma(low, lost)
     safe = abs(product).is_("lt", 800.0)
     product, lost = product.of(0.0).where(safe, product), lost.of(0.0).where(safe, lost)
-    r, tail, whole = _reduced(product)
-    first, second = _expm1_of_small(*two_sum(r, tail + lost))
-    value, half = 1.0 + (first + second), b.bits("iashr", whole, b.const(1))
-    value = value.scaled(half).scaled(b.sub(whole, half))
+    value = exp_of_two(product, lost)
     grows = b.xor(a.is_("lt", 1.0), y.is_("gt", 0.0))
     value = value.where(b.invert(safe), value.of(0.0).where(grows, math.inf))
     value = value.where(a.is_("eq", 0.0), value.of(0.0).where(y.is_("lt", 0.0), math.inf))
@@ -375,6 +275,7 @@ def fmod(x: Real, y: Real) -> Real:
 UNARY: dict[str, Callable[[Real], Real]] = {
     "exp2": exp2, "expm1": expm1, "log1p": log1p, "sinh": sinh, "cosh": cosh, "tanh": tanh, "atan": atan,
     "asin": asin, "acos": acos, "asinh": asinh, "acosh": acosh, "atanh": atanh, "cbrt": cbrt,
+    "erf": erf, "erfc": erfc,
     "sin": lambda x: Real(x.b, sin_of_huge(x.b, x.node)),
     "cos": lambda x: Real(x.b, cos_of_huge(x.b, x.node)),
 }  # fmt: skip
@@ -382,10 +283,8 @@ BINARY: dict[str, Callable[[Real, Real], Real]] = {"atan2": atan2, "pow": power,
 
 
 @functools.cache
-def program(name: str) -> Program | None:
-    """A function of the C library as a program, or None for those that are left to it (erf and erfc)."""
-    if name not in UNARY and name not in BINARY:
-        return None
+def program(name: str) -> Program:
+    """A function of the C library as a program."""
     b = Builder(10_000)
     b.blocks = [Block(), Block()]
     x = [b.input("f", 1) for _ in range(1 if name in UNARY else 2)]

@@ -98,6 +98,7 @@ RULES: dict[str, Rule] = {
     "asinh": lambda b, k, x: (_root(b, b.mul(x, x), 1.0),),
     "atanh": lambda b, k, x: (_inverse(b, b.sub(_one(b), b.mul(x, x))),),
     "erf": lambda b, k, x: (b.mul(b.const(TWO_OVER_ROOT_PI), _exp(b, b.neg(b.mul(x, x)))),),
+    "erfc": lambda b, k, x: (b.mul(b.const(-TWO_OVER_ROOT_PI), _exp(b, b.neg(b.mul(x, x)))),),
     "logistic": lambda b, k, x: (b.mul(k, b.sub(_one(b), k)),),
     "pow": _pow,
 }
