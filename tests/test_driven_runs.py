@@ -9,6 +9,7 @@ import driven
 import moving
 from noslip import Event, Interrupted, Trajectory, ensemble, error_estimate, prepare, resume, simulate
 from noslip.integrators import (
+    DiscreteGradient,
     DiscreteLagrangeDAlembert,
     EnergyCollocation,
     ReferenceFlow,
@@ -320,14 +321,39 @@ def test_an_error_estimate_keeps_the_inputs(between):
 def test_what_cannot_be_had_with_inputs_is_refused_in_one_sentence():
     ahead = {"far": Event(lambda q, v, p: q[0] - 9.0, terminal=True)}
     with pytest.raises(ValueError, match="`max_steps` must be given to a run with arrays of `inputs`"):
-        simulate(*START, step_size=H, events=ahead, inputs={"left": 1.0})
+        simulate(*START, step_size=H, events=ahead, inputs={"left": np.ones(3)})
     flow = driven.ROBOT, ReferenceFlow(), driven.Q0, driven.V0
-    with pytest.raises(ValueError, match="must be functions of t, not arrays, where events are looked for"):
+    with pytest.raises(
+        ValueError, match="must be functions of t or numbers, not arrays, where events are looked for"
+    ):
         simulate(*flow, step_size=H, steps=STEPS, events=ahead, inputs=TORQUES)
     own = driven.PUSHED, VariableStep(), driven.PUSHED_Q0, driven.PUSHED_V0
     for length in ({"steps": STEPS}, {"t_end": 0.3}):
         with pytest.raises(ValueError, match="not arrays, where a method makes its own time"):
             simulate(*own, step_size=H, inputs={"push": TORQUES["left"]}, **length)
+    with pytest.raises(ValueError, match="unknown input 'pull'"):
+        simulate(*own, step_size=H, inputs={"pull": 1.0}, steps=STEPS)
     functions = {"push": lambda t: jnp.sin(t), "lift": lambda t: 0.1 * t}
     until = simulate(*own, step_size=H, inputs=functions, t_end=0.3)
     assert until.t[-2] < 0.3 <= until.t[-1]
+
+
+@pytest.mark.parametrize(
+    ("method", "more"),
+    [
+        (VariableStep(), {"steps": 20}),
+        (ReferenceFlow(), {"steps": 20, "events": {"far": Event(lambda q, v, p: q[0] - 0.6)}}),
+        (DiscreteGradient(), {"events": {"far": Event(lambda q, v, p: q[0] - 0.6, terminal=True)}}),
+    ],
+    ids=["own time", "flow", "until"],
+)
+def test_one_number_for_a_whole_run_goes_where_functions_of_t_go(method, more):
+    start = driven.PUSHED, method, driven.PUSHED_Q0, driven.PUSHED_V0
+    number, function = (
+        simulate(*start, step_size=0.05, inputs={"push": x, "lift": lambda t: 0.1 * t}, **more)
+        for x in (0.7, lambda t: 0.7 + 0.0 * t)
+    )
+    other = simulate(*start, step_size=0.05, inputs={"push": -0.7, "lift": lambda t: 0.1 * t}, **more)
+    np.testing.assert_allclose(number.q, function.q, rtol=0, atol=1e-12)
+    assert np.max(np.abs(number.v[-1] - other.v[-1])) > 0.1
+    assert number.info.parameters["push"] == 0.7

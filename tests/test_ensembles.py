@@ -133,6 +133,7 @@ def test_a_failed_member_stops_and_the_others_do_not(backend):
         ({"step_size": "a"}, "`step_size` must be real numbers"),
         ({"t0": [0.0, 1.0]}, "`t0` must have shape ()"),
         ({"observables": {"a": lambda q, v, p: q}}, "observable 'a' must be a real number, but float64 (3,)"),
+        ({"observables": {"a": lambda q, v, p: q[7]}}, "`observables['a']` uses a coordinate"),
         ({"t_end": 1.0}, "exactly one of `steps` and `t_end`"),
         ({"step_size": -1.0}, "`step_size` must be positive"),
     ],

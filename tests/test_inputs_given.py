@@ -187,7 +187,7 @@ def test_arrays_of_inputs_need_steps_of_equal_length():
         parameters=particle.parameters, fibre=particle.fibre, multiplier=particle.multiplier,
         inputs={"none": 0.0},
     )  # fmt: skip
-    with pytest.raises(ValueError, match="`inputs` must be functions of t, not arrays"):
+    with pytest.raises(ValueError, match="`inputs` must be functions of t or numbers, not arrays"):
         simulate(own, HamiltonizedDEL(), q, v, step_size=0.1, steps=2, inputs={"none": np.zeros(2)})
 
 

@@ -59,6 +59,12 @@ def test_nonlinear_constraints_are_solved_too():
         system.consistent_velocity(q, {"z": 1.3})
 
 
+def test_speeds_without_names_are_refused():
+    system, (q, _) = rolling_disk.system(), rolling_disk.typical_state()
+    with pytest.raises(TypeError, match="`fixed` must map names of coordinates to speeds"):
+        system.consistent_velocity(q, [1.0])
+
+
 def test_nothing_chosen_gives_rest_where_the_constraints_allow_it():
     system, (q, _) = rolling_disk.system(), rolling_disk.typical_state()
     np.testing.assert_array_equal(system.consistent_velocity(q, {}), np.zeros(system.n))

@@ -25,7 +25,8 @@ from noslip.run.arguments import (
     whole_steps,
 )
 from noslip.run.choose import on_cpu
-from noslip.run.events import Event, bounded, checked
+from noslip.run.events import Event
+from noslip.run.given_events import bounded, checked
 from noslip.run.inputs import given_inputs
 from noslip.run.member import MemberGroup
 from noslip.run.observables import Observable, Observables, watched

@@ -20,8 +20,9 @@ from noslip.run.arguments import as_floats, check_manner, check_run, refuse_irre
 from noslip.run.at_times import refuse_after, save_times
 from noslip.run.choose import Beginning, on_cpu, trajectory_runner
 from noslip.run.drive import driven, stable, steps_until
-from noslip.run.events import Event, bounded, checked
-from noslip.run.inputs import Inputs, given_inputs, refuse_arrays
+from noslip.run.events import Event
+from noslip.run.given_events import bounded, checked
+from noslip.run.inputs import Inputs, given_inputs, numbers_as_parameters, refuse_arrays
 from noslip.run.looking import Looking
 from noslip.run.pacing import Progress
 from noslip.run.pairing import Pairing
@@ -90,9 +91,12 @@ def simulate(
     q, v = (as_floats(name, x, (system.n,), traced) for name, x in (("q0", q0), ("v0", v0)))
     h, t = (as_floats(name, x, (), traced) for name, x in (("step_size", step_size), ("t0", t0)))
     every = whole("save_every", save_every, 1)
+    watches = bool(events) and (steps is t_end is None or _is_flow(integrator))
+    if isinstance(inputs, Mapping) and (watches or _own_time(integrator)):
+        system, inputs = numbers_as_parameters(system, inputs)
     if inputs and _own_time(integrator):
         refuse_arrays(inputs, "where a method makes its own time")
-    if inputs and events and isinstance(integrator, Integrator) and integrator.host_driven:
+    if inputs and events and _is_flow(integrator):
         refuse_arrays(inputs, "where events are looked for along the motion itself")
     times = None
     if save_at is not None:
@@ -164,6 +168,10 @@ def _number(x: Real) -> Real:
 
 def _own_time(integrator: Integrator) -> bool:
     return isinstance(integrator, Integrator) and integrator.own_time
+
+
+def _is_flow(integrator: Integrator) -> bool:
+    return isinstance(integrator, Integrator) and integrator.host_driven
 
 
 def _in_store(

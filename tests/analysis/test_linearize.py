@@ -134,6 +134,8 @@ def test_what_is_not_steady_or_not_cyclic_is_said():
         noslip.linearize(DISK, q, v, cyclic=(*CYCLIC, "lean"))
     with pytest.raises(ValueError, match="`v` must satisfy the constraint"):
         noslip.linearize(DISK, q, np.ones(5), cyclic=CYCLIC)
+    with pytest.raises(TypeError, match="must be a tuple of names, but the string 'lean'"):
+        noslip.linearize(DISK, q, v, cyclic="lean")
     with pytest.raises(ValueError, match=r"'lena'.*lean"):
         noslip.linearize(DISK, q, v, cyclic=("lena",))
     moving = System(lambda q, v, t, p: 0.5 * v[0] ** 2 * (1 + t), coordinates=("x",))

@@ -160,6 +160,8 @@ def _named(system: System, cyclic: Cyclic) -> dict[tuple[str, str], Any]:
     turned = {system.coordinates[k]: name for name, block in zip(system.rotations, system.blocks, strict=True)
               for k in block}  # fmt: skip
     known, found = (*system.coordinates, *system.rotations), {}
+    if isinstance(cyclic, str):
+        raise TypeError(f"`cyclic` must be a tuple of names, but the string '{cyclic}' was provided")
     for entry in cyclic:
         name, kind, axis = entry if isinstance(entry, tuple) and len(entry) == 3 else (entry, "whole", 0)
         if name in turned:

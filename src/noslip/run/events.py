@@ -11,7 +11,7 @@ end where they would have. All others leave the run as it is, but for roundings.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -23,12 +23,11 @@ from jax import Array, lax
 
 from noslip.integrators.base import Integrator
 from noslip.integrators.solve import Status
-from noslip.numerics.pytrees import either, of_leaves, pytree, replaced
+from noslip.numerics.pytrees import either, pytree, replaced
 from noslip.numerics.tracing import Values
 from noslip.run.aside import plain_step, shortened, step_once
 from noslip.run.step import TURN, Carry, Row, Step, first_state, seen_of, step_or_stay, strong
 from noslip.system import System
-from noslip.system.checks import in_one_sentence
 from noslip.system.inputs import Drive
 
 SLOTS = 8  # events within one step
@@ -68,53 +67,17 @@ class Event:
 
     def value(self, system: System, q: Array, v: Array, t: Array) -> Array:
         """The number whose zeros are meant."""
+        return self.answer(system, q, v, t).astype(float)
+
+    def answer(self, system: System, q: Array, v: Array, t: Array) -> Array:
+        """What the function returns, which need not be a number."""
         p = system.at(t).parameters
         given = inspect.signature(self.function).parameters.values()
         timed = sum(x.default is inspect.Parameter.empty for x in given) == 4
-        return jnp.asarray(self.function(q, v, t, p) if timed else self.function(q, v, p), float)
+        return jnp.asarray(self.function(q, v, t, p) if timed else self.function(q, v, p))
 
 
 Events = tuple[tuple[str, Event], ...]  # with their names; hashable, for the code that they become part of
-
-
-def checked(system: System, events: Mapping[str, Event] | None) -> Events:
-    """The events that a user gives; each must be a real number of the state."""
-    if events is None:
-        return ()
-    if not isinstance(events, Mapping):
-        raise TypeError(f"`events` must be a mapping of names to Events, but {events!r} was provided")
-    x, t = jax.ShapeDtypeStruct((system.n,), float), jax.ShapeDtypeStruct((), float)
-    for name, event in events.items():
-        if not isinstance(name, str) or not isinstance(event, Event):
-            raise TypeError(f"`events` must map names to Events, but {name!r}: {event!r} was provided")
-        if not name or "/" in name:
-            raise ValueError(f"an event must have a name without '/', but '{name}' was provided")
-        flat, leaves = of_leaves(event.value, system, x, x, t)
-        with in_one_sentence(f"event '{name}'", system.parameters):
-            shape = jax.eval_shape(flat, *leaves).shape
-        if shape != ():
-            raise ValueError(f"event '{name}' must be a number, but an array of shape {shape} was returned")
-        if event.reset is not None:
-            with in_one_sentence(f"the reset of '{name}'", system.parameters):
-                out = jax.eval_shape(lambda *z, r=event.reset: tuple(r(*z)), x, x, dict(system.parameters))
-            if [getattr(y, "shape", None) for y in out] != [(system.n,)] * 2:
-                raise ValueError(f"the reset of '{name}' must return (q, v) of {system.n} numbers each")
-    return tuple(events.items())
-
-
-def bounded(
-    steps: int | None, t_end: float | None, max_steps: int | None, events: Events, traced: bool
-) -> int | None:
-    """The number of steps, where there need be none: a terminal event may end a run, or `max_steps`."""
-    if max_steps is not None:
-        if steps is not None or t_end is not None:
-            raise ValueError("`max_steps` is for runs without `steps` and `t_end`, but one of them was given")
-        return max_steps
-    if steps is None and t_end is None and any(event.terminal for _, event in events):
-        if traced:
-            raise ValueError("`max_steps` must be given where a run is traced, and for an ensemble")
-        return NEVER
-    return steps
 
 
 @pytree

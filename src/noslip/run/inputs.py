@@ -64,9 +64,7 @@ def given_inputs(
         raise TypeError(f"`inputs` must be a mapping of names to values, but {shown(inputs)} was provided")
     if steps == NEVER and not all(map(callable, inputs.values())):
         raise ValueError("`max_steps` must be given to a run with arrays of `inputs`")
-    for name in inputs:
-        if name not in system.inputs:
-            raise ValueError(unknown_name("input", name, system.inputs))
+    _refuse_unknown(system, inputs)
     constants = {name: system.parameters[name] for name in inputs}
     functions = {name: f for name, f in inputs.items() if callable(f)}
     arrays = {name: x for name, x in inputs.items() if name not in functions}
@@ -80,10 +78,25 @@ def given_inputs(
     return Inputs(system.driven(first), table, columns, between, tuple(functions), constants)
 
 
+def _refuse_unknown(system: System, inputs: Mapping[str, object]) -> None:
+    for name in inputs:
+        if name not in system.inputs:
+            raise ValueError(unknown_name("input", name, system.inputs))
+
+
+def numbers_as_parameters(system: System, inputs: Mapping[str, Any]) -> tuple[System, Mapping[str, Any]]:
+    """Inputs that are one number for the whole run, as values of the system; the others as they are. For
+    runs whose steps have no entries in an array."""
+    _refuse_unknown(system, inputs)
+    numbers = {name: x for name, x in inputs.items() if not callable(x) and np.ndim(x) == 0}
+    values = {name: column(name, x, "hold", 1, None)[0] for name, x in numbers.items()}
+    return system.with_parameters(values), {name: x for name, x in inputs.items() if name not in numbers}
+
+
 def refuse_arrays(inputs: Mapping[str, object], where: str) -> None:
     """Refuse inputs that are not functions of t."""
     if isinstance(inputs, Mapping) and not all(map(callable, inputs.values())):
-        raise ValueError(f"`inputs` must be functions of t, not arrays, {where}")
+        raise ValueError(f"`inputs` must be functions of t or numbers, not arrays, {where}")
 
 
 def as_numbers(system: System, inputs: Mapping[str, object] | None) -> dict[str, float]:

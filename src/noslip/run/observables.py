@@ -12,6 +12,7 @@ from jax import Array
 
 from noslip.errors import shown, unknown_name
 from noslip.system import System
+from noslip.system.checks import refuse_bad_indices
 
 BUILT_IN = ("energy", "energy_error", "constraint")
 Function = Callable[..., Any]  # f(q, v, p), a real number
@@ -51,9 +52,10 @@ STATISTICS: dict[str, Callable[..., Array]] = {
 class Observable:
     """A number watched at every step of every member, without storing the trajectory.
 
-    `function` is f(q, v, p), the name of a first integral of the system, "energy", "energy_error" (distance
-    from the initial energy) or "constraint" (the largest |phi|). `statistics` over the steps of a member
-    are any of "max", "mean", "variance" and "last". Its values at the saved times are always kept.
+    `function` is f(q, v, p), the name of a first integral or of a coordinate of the system, "energy",
+    "energy_error" (distance from the initial energy) or "constraint" (the largest |phi|). `statistics` over
+    the steps of a member are any of "max", "mean", "variance" and "last". Its values at the saved times are
+    always kept.
     """
 
     function: Function | str
@@ -97,14 +99,31 @@ def watched(system: System, observables: Observables) -> tuple[Watched, ...]:
         item = what if isinstance(what, Observable) else Observable(what)
         function = item.function
         if isinstance(function, str) and function not in BUILT_IN:
-            if function not in system.first_integrals:
-                known = (*BUILT_IN, *system.first_integrals)
-                raise ValueError(unknown_name("observable", function, known))
-            function = system.first_integrals[function]
+            function = _named(system, function)
         if callable(function):
             _require_number(name, function, system)
         watch.append(Watched(name, function, item.statistics))
     return tuple(watch)
+
+
+def _named(system: System, name: str) -> Function:
+    """A first integral of the system, or one of its coordinates."""
+    if name in system.first_integrals:
+        return system.first_integrals[name]
+    if name in system.coordinates:
+        return _Coordinate(system.coordinates.index(name))
+    known = (*BUILT_IN, *system.first_integrals, *system.coordinates)
+    raise ValueError(unknown_name("observable", name, known))
+
+
+@dataclass(frozen=True)
+class _Coordinate:
+    """Equal for equal places, so that nothing is compiled again."""
+
+    place: int
+
+    def __call__(self, q: Array, v: Array, p: Mapping[str, Any]) -> Array:
+        return q[self.place]
 
 
 def _require_number(name: str, function: Function, system: System) -> None:
@@ -114,3 +133,4 @@ def _require_number(name: str, function: Function, system: System) -> None:
         raise ValueError(
             f"observable '{name}' must be a real number, but {shape.dtype} {shape.shape} was returned"
         )
+    refuse_bad_indices(f"observables['{name}']", function, (x, x, dict(system.parameters)))

@@ -15,7 +15,7 @@ from noslip.engine.translate.jaxprs import float_types
 from noslip.errors import first_line, shown, unknown_name, users_line
 from noslip.numerics.pytrees import PyTree
 from noslip.system.derived import Parameters
-from noslip.system.time import visible
+from noslip.system.time import Timed, visible
 from noslip.system.turning import blocks_of
 
 if TYPE_CHECKING:
@@ -154,9 +154,11 @@ def _shape(
 ) -> tuple[int, ...]:
     if not callable(function):
         raise TypeError(f"`{label}` must be a function, but {shown(function)} was provided")
+    if isinstance(function, Timed):
+        label = label.replace("p)", "t, p)")
     with in_one_sentence(f"`{label}`", arguments[-1]):
         traced = jax.make_jaxpr(lambda *args: jnp.asarray(function(*args)))(*arguments)
-    _refuse_bad_indices(label, function, arguments)
+    refuse_bad_indices(label, function, arguments)
     shape = traced.out_avals[0].shape
     if not fits(shape):
         raise ValueError(f"`{label}` must have shape {expected}, but {shape} was returned")
@@ -168,7 +170,7 @@ def _shape(
     return shape
 
 
-def _refuse_bad_indices(label: str, function: Callable[..., Any], arguments: tuple[PyTree, ...]) -> None:
+def refuse_bad_indices(label: str, function: Callable[..., Any], arguments: tuple[PyTree, ...]) -> None:
     """JAX clamps an index that is out of range; NumPy tells. Traced, so that nothing is computed."""
     plain = [np.ones(a.shape) if isinstance(a, jax.ShapeDtypeStruct) else a for a in arguments]
     try:

@@ -18,6 +18,7 @@ from jax import Array
 from numpy.typing import ArrayLike
 
 from noslip.engine.backends.numpy_rows import evaluate_anyhow
+from noslip.errors import shown
 
 if TYPE_CHECKING:
     from noslip.system import System
@@ -29,6 +30,8 @@ DEPENDENT = 1e-10  # of singular values
 
 def consistent_velocity(system: System, q: np.ndarray, fixed: Mapping[str, ArrayLike]) -> np.ndarray:
     """See `System.consistent_velocity`; the system is at its time."""
+    if not isinstance(fixed, Mapping):
+        raise TypeError(f"`fixed` must map names of coordinates to speeds, but {shown(fixed)} was provided")
     chosen = {name: _condition(system, name, given) for name, given in fixed.items()}
     if (v := _least(system, q, list(chosen.values()))) is not None:
         return v

@@ -25,9 +25,10 @@ def as_parameter(name: str, value: ArrayLike) -> Either:
     if np.asarray(value).dtype.kind not in "fiu":
         raise ValueError(f"parameter '{name}' must be a number, but {shown(value)} was provided")
     if np.asarray(value).dtype in (np.float32, np.float16):
+        why = "; import noslip before making JAX arrays, which are 32-bit until then"
         raise ValueError(
-            f"parameter '{name}' must be float64, but {np.asarray(value).dtype} was provided; "
-            "import noslip before making JAX arrays, which are 32-bit until then"
+            f"parameter '{name}' must be float64, but {np.asarray(value).dtype} was provided"
+            f"{why if isinstance(value, jax.Array) else ''}"
         )
     array = np.asarray(value, dtype=float)
     if not np.all(np.isfinite(array)):
