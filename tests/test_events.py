@@ -318,17 +318,10 @@ def test_events_are_saved_with_the_run(tmp_path):
         ({"events": [FLOOR], "steps": 3}, TypeError, "must be a mapping"),
         ({"events": {"a/b": FLOOR}}, ValueError, "without '/'"),
         ({"events": {"a": Event(lambda q, v, p: q)}, "steps": 3}, ValueError, "must be a number"),
-        ({"events": {"a": Event(lambda q, v, p: q[1] > 0.5)}, "steps": 3}, ValueError, "changes its sign"),
-        ({"events": {"a": Event(lambda q, v, p: q[7])}, "steps": 3}, ValueError, "does not exist: index 7"),
-        (
-            {"events": {"a": Event(lambda q, v, t, p: v[2])}, "steps": 3},
-            ValueError,
-            "does not exist: index 2",
-        ),
         (
             {"events": {"a": Event(height, reset=lambda q, v, p: (q, 1.0))}, "steps": 3},
             ValueError,
-            "must ret",
+            "must return",
         ),
         ({"events": {"a": Event(height, reset=lambda q, v, p: q)}, "steps": 3}, ValueError, "must return"),
         ({"events": {"a": Event(lambda q, v, p: np.sin(q[0]))}, "steps": 3}, ValueError, "must be made of"),

@@ -137,6 +137,21 @@ def test_ctrl_c_keeps_what_was_saved(particle, particle_state):
     assert_allclose(np.diff(kept.t), 1e-3, rtol=1e-9)
 
 
+def test_ctrl_c_in_the_last_call_of_a_run_is_not_lost(particle, particle_state):
+    def ask(done, total):
+        if done == total:
+            signal.raise_signal(signal.SIGINT)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
+    try:
+        with pytest.raises(noslip.Interrupted, match="interrupted after step 50 of 50") as caught:
+            simulate(particle, RungeKutta4(), *particle_state, step_size=1e-3, steps=50, progress=ask)
+        assert caught.value.trajectory.success
+        assert len(caught.value.trajectory.t) == 51
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def final(method, system, xp):
     def value(q0, k, h):
         v0 = xp.array([0.8, 0.6, 0.8 * q0[1]])

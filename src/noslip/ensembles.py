@@ -288,7 +288,7 @@ def _run_in_memory(plan: Plan, group: MemberGroup, progress: bool | Progress | N
     if plan.events:
         happened, stopped_by = plan.occurrences(runner)
         result = replace(result, events=happened, stopped_by=stopped_by)
-    if cause := interruption.before_the_end(runner.reached >= plan.steps):
+    if cause := interruption.cause:
         message = (
             f"interrupted after step {runner.reached} of {plan.steps}; `trajectory` holds the rows up to "
             f"step {marks[-1]} and statistics up to step {runner.reached}"

@@ -93,7 +93,7 @@ def rows_at(
             if failed or interruption.asked:
                 break
             found += [runner.aside(parts[first == k])] if k in first else []
-    cause = interruption.before_the_end(done >= steps or failed)
+    cause = interruption.cause
     if not found:
         found.append(runner.aside(np.zeros(1)))  # interrupted before the first: where the run stands
     seen = runner.join(found)

@@ -49,7 +49,7 @@ def watched_rows_at(
             if failed or ended or interruption.asked:
                 break
             looks.look(looks.first == k, k)
-    cause = interruption.before_the_end(done >= steps or failed or ended)
+    cause = interruption.cause
     found = [row for row in looks.rows if row is not None]
     count = len(found)
     if not found and not end:

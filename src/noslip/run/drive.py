@@ -99,7 +99,7 @@ def all_rows(
         together.append(runner.join(parts))
     rows_of_all = together[0] if len(together) == 1 else joined(together)
     rows_of_all = up_to_a_failed_row(merge_failed_row(rows_of_all), conserved)
-    return rows_of_all, interruption.before_the_end(done >= steps or failed or ended)
+    return rows_of_all, interruption.cause
 
 
 def _count(parts: list[Row]) -> int:

@@ -37,8 +37,9 @@ class Pace:
 
 class Interruption:
     """Context in which Ctrl-C, SIGTERM and SIGHUP ask to stop after the call under way; asked twice, it stops
-    at once. The last two are left to those who have taken them already, as `nohup` has, or a server.
-    Of no use to runs that are over at once, which are not `watched`."""
+    at once. What was asked during the last call is the `cause` of an exception as well, with the whole run,
+    or programs of many short runs would not stop. The last two are left to those who have taken them
+    already, as `nohup` has, or a server. Of no use to runs that are over at once, which are not `watched`."""
 
     def __init__(self, watched: bool = True) -> None:
         self.cause: BaseException | None = None
@@ -61,10 +62,6 @@ class Interruption:
     @property
     def asked(self) -> bool:
         return self.cause is not None
-
-    def before_the_end(self, over: bool) -> BaseException | None:
-        """Why the run was stopped: Ctrl-C came too late for one that is over."""
-        return None if over and isinstance(self.cause, KeyboardInterrupt) else self.cause
 
     def attend(self, show: Progress, done: int, total: int) -> None:
         """Show it; what the user's function raises asks to stop, too, so that nothing is lost by it."""

@@ -207,7 +207,7 @@ class _Writer:
                     break
             if not self.finished:
                 self._write()
-        return interruption.before_the_end(self.finished)
+        return interruption.cause
 
     def _begin(self) -> None:
         self.waiting = [self.going.first] if self.task.times is None else []
