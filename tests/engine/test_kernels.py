@@ -23,7 +23,8 @@ from noslip.integrators.lobatto_spark import LobattoSpark
 from noslip.integrators.runge_kutta4 import RungeKutta4
 from noslip.integrators.semi_implicit_dla import SemiImplicitDLA
 from noslip.integrators.velocity_nonholonomic import VelocityNonholonomic
-from noslip.run.events import Event, checked
+from noslip.run.events import Event
+from noslip.run.given_events import checked
 from noslip.run.many_gpu import GpuMembers
 from noslip.run.many_native import NativeMembers
 from noslip.run.member import Member, MemberGroup, MemberInputs

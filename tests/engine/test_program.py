@@ -167,6 +167,15 @@ FUNCTIONS = {
         0, 3, lambda i, y: lax.while_loop(lambda z: jnp.sum(z) < 5, lambda z: z + 1 + i, y) * 0.5, x
     ),
     "powers": lambda x: jnp.abs(x) ** 1.5 + x**3 + x**-2 + jnp.sqrt(jnp.abs(x)) + lax.rsqrt(jnp.abs(x)),
+    "whole powers": lambda x: (
+        jnp.abs(x) ** jnp.arange(5) + (2 + jnp.abs(x)) ** (x * 5).astype(int) + (3 + x) ** -0.5
+    ),
+    "products of two types": lambda x: (
+        jnp.arange(1, 6) @ x
+        + (x > 0) @ x
+        + jnp.einsum("i,ij", x, jnp.arange(25).reshape(5, 5))
+        + (x > 0) @ (x > 1)
+    ),
     "whole numbers": lambda x: jnp.floor_divide((x * 10).astype(int), 3) + (x * 10).astype(int) % 4,
     "rounding": lambda x: jnp.round(x) + jnp.floor(2 * x) - jnp.ceil(x) + jnp.sign(x) + jnp.trunc(x),
     "clip and where": lambda x: jnp.where(jnp.isfinite(x), jnp.clip(x, -0.5, 0.5), 0.0) + jnp.maximum(x, 0.1),

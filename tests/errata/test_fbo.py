@@ -338,7 +338,9 @@ def test_29_the_constraint_errors_of_footnote_7(method):
         return (np.diff(z) + (x[1:] + x[:-1]) / 2 * np.diff(y)) / 0.05
 
     assert largest(discrete(1 - np.sqrt(1 + run.t**2))) > 5e-5
-    assert largest(discrete(run.q[:, 2])) < 1e-13
+    z = run.q[:, 2]
+    rounding = np.spacing(largest(z)) / 0.05  # of z, before differences are taken
+    assert largest(discrete(z)) < 8 * rounding
 
 
 def test_the_knife_edge_has_the_multiplier_of_the_paper():

@@ -359,6 +359,9 @@ class ArrayOperations:
 
     def _dot_general(self, eqn: JaxprEqn, x: Nodes, y: Nodes) -> Nodes:
         (cx, cy), (bx, by) = eqn.params["dimension_numbers"]
+        made = kind_of(array_of(eqn.outvars[0]).dtype)  # the factors may be of other types, and of two
+        kind = "i" if made == "b" else made
+        x, y = (self.each(lambda b, a: b.convert(a, kind), z) for z in (x, y))
         fx = [k for k in range(x.ndim) if k not in (*cx, *bx)]
         fy = [k for k in range(y.ndim) if k not in (*cy, *by)]
         batch = [x.shape[k] for k in bx]
@@ -369,6 +372,7 @@ class ArrayOperations:
         out = np.empty((*batch, rows_x, rows_y), dtype=np.int64)
         for place in np.ndindex(*batch):
             out[place] = self.product(left[place], right[place].T)
+        out = self.each(lambda b, a: b.convert(a, made), out)
         return out.reshape((*batch, *(x.shape[k] for k in fx), *(y.shape[k] for k in fy)))
 
     def product(self, x: Nodes, y: Nodes) -> Nodes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from noslip.engine.program import Number
+from noslip.engine.program import CannotTranslate, Number
 from noslip.engine.translate.placement import Blocks
 
 KINDS = {"f": float, "i": int, "b": bool}
@@ -32,7 +32,7 @@ class Builder(Blocks):
 
     def add(self, a: int, b: int) -> int:
         first, second = self.nodes[a], self.nodes[b]
-        if first.kind == "i":
+        if first.kind != "f" or second.kind != "f":
             return self._integer("iadd", a, b)
         x, y = first.value, second.value
         if x is not None:
@@ -52,7 +52,7 @@ class Builder(Blocks):
 
     def sub(self, a: int, b: int) -> int:
         first, second = self.nodes[a], self.nodes[b]
-        if first.kind == "i":
+        if first.kind != "f" or second.kind != "f":
             return self._integer("isub", a, b)
         x, y = first.value, second.value
         if y is not None:
@@ -75,7 +75,7 @@ class Builder(Blocks):
 
     def mul(self, a: int, b: int) -> int:
         first, second = self.nodes[a], self.nodes[b]
-        if first.kind == "i":
+        if first.kind != "f" or second.kind != "f":
             return self._integer("imul", a, b)
         if second.value is not None:
             a, b, first, second = b, a, second, first
@@ -155,6 +155,9 @@ class Builder(Blocks):
         return self.raw("fma", "f", a, b, c)
 
     def _integer(self, op: str, a: int, b: int) -> int:
+        kinds = {self.nodes[a].kind, self.nodes[b].kind}
+        if kinds != {"i"}:  # JAX converts before it computes; what computes by itself is not known here
+            raise CannotTranslate(f"'{op}' of numbers of two types has no scalar form")
         x, y = self.value(a), self.value(b)
         if x is not None and y is not None:
             exact = {"iadd": x + y, "isub": x - y, "imul": x * y}[op]

@@ -5,7 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from jax import lax
+from jax.extend.core import JaxprEqn
+
+from noslip.engine.translate.arrays import ArrayOperations, Nodes, kind_of
 from noslip.engine.translate.builder import Builder
+from noslip.engine.translate.jaxprs import array_of
 
 
 def round_away(b: Builder, a: int) -> int:
@@ -62,3 +67,31 @@ ELEMENTWISE: dict[str, Callable[..., int]] = {
     "xor": _logical(Builder.xor, "ixor"),
     "not": _not,
 }
+
+
+class EachOperations(ArrayOperations):
+    """Those that have more to know than their operands."""
+
+    def _select_n(self, eqn: JaxprEqn, which: Nodes, *cases: Nodes) -> Nodes:
+        if len(cases) == 2 and kind_of(array_of(eqn.invars[0]).dtype) == "b":
+            return self.each(lambda b, c, no, yes: b.select(c, yes, no), which, *cases)
+        out = cases[-1]
+        for k in reversed(range(len(cases) - 1)):
+            out = self.each(
+                lambda b, w, this, rest, k=k: b.select(b.compare("le", w, b.const(k)), this, rest),
+                which,
+                cases[k],
+                out,
+            )
+        return out
+
+    def _clamp(self, eqn: JaxprEqn, low: Nodes, x: Nodes, high: Nodes) -> Nodes:
+        return self.each(lambda b, l, a, h: b.smaller(b.larger(a, l), h), low, x, high)
+
+    def _integer_pow(self, eqn: JaxprEqn, x: Nodes) -> Nodes:
+        return self.each(lambda b, a: b.power(a, eqn.params["y"]), x)
+
+    def _round(self, eqn: JaxprEqn, x: Nodes) -> Nodes:
+        if eqn.params["rounding_method"] != lax.RoundingMethod.TO_NEAREST_EVEN:
+            return self.each(round_away, x)
+        return self.each(lambda b, a: b.unary("rint", a, lambda v: float(round(v))), x)

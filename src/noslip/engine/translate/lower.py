@@ -14,16 +14,15 @@ from typing import TypeAlias
 
 import jax
 import numpy as np
-from jax import lax
 from jax.extend.core import ClosedJaxpr, JaxprEqn, Literal, Var
 
 from noslip.engine import garbage
 from noslip.engine.kept import scaffold
 from noslip.engine.program import Block, CannotTranslate, Program, PyTree, TooLarge, finish
 from noslip.engine.translate import jaxprs, solves, sweeps
-from noslip.engine.translate.arrays import ArrayOperations, Nodes, kind_of, refuse_wrapping
+from noslip.engine.translate.arrays import Nodes, kind_of, refuse_wrapping
 from noslip.engine.translate.builder import Builder
-from noslip.engine.translate.elementwise import ELEMENTWISE, round_away
+from noslip.engine.translate.elementwise import ELEMENTWISE, EachOperations
 from noslip.engine.translate.functions import FUNCTIONS, by_a_call
 from noslip.engine.translate.jaxprs import array_of
 from noslip.engine.translate.placement import LIMIT, Abandoned
@@ -88,10 +87,10 @@ def _translated(
 def _straight(function: blocks.Differentiable, shapes: tuple[Shape, ...]) -> sweeps.Straight:
     """A function of arrays as nodes that can be differentiated; traced once."""
     jaxpr = jax.make_jaxpr(function)(*(jax.ShapeDtypeStruct(shape, float) for shape in shapes))
-    return sweeps.Straight(shapes, lambda builder, x: _Lower(builder, False, "").jaxpr(jaxpr, x)[0])
+    return sweeps.Straight(shapes, lambda builder, x: _ToDifferentiate(builder, False, "").jaxpr(jaxpr, x)[0])
 
 
-class _Lower(ArrayOperations):
+class _Lower(EachOperations):
     def __init__(self, builder: Builder, expand: bool, rare: Sequence[str]):
         self.b, self.expand, self.rare = builder, expand, rare
         self.within_rare = False
@@ -127,12 +126,12 @@ class _Lower(ArrayOperations):
         if name in ELEMENTWISE:
             refuse_wrapping(name, array_of(eqn.outvars[0]).dtype)
             return [self.each(ELEMENTWISE[name], *args)]
-        if name in FUNCTIONS:
-            return [self.each(lambda b, *x: self.elementary(name, *x), *args)]
         method = getattr(self, "_" + name.replace("-", "_"), None)
         if method is not None:
             out = method(eqn, *args)
             return out if isinstance(out, list) else [out]
+        if name in FUNCTIONS:
+            return [self.each(lambda b, *x: self.elementary(name, *x), *args)]
         if (function := jaxprs.called(eqn)) is not None:
             return self.jaxpr(function, args)
         raise CannotTranslate(f"the operation '{name}' has no scalar form")
@@ -344,25 +343,6 @@ class _Lower(ArrayOperations):
         return [*_unravel(results, shapes), *ys]
 
     # ---- the rest ---------------------------------------------------------------------------------
-    def _select_n(self, eqn: JaxprEqn, which: Nodes, *cases: Nodes) -> Nodes:
-        if len(cases) == 2 and kind_of(array_of(eqn.invars[0]).dtype) == "b":
-            return self.each(lambda b, c, no, yes: b.select(c, yes, no), which, *cases)
-        out = cases[-1]
-        for k in reversed(range(len(cases) - 1)):
-            out = self.each(
-                lambda b, w, this, rest, k=k: b.select(b.compare("le", w, b.const(k)), this, rest),
-                which,
-                cases[k],
-                out,
-            )
-        return out
-
-    def _clamp(self, eqn: JaxprEqn, low: Nodes, x: Nodes, high: Nodes) -> Nodes:
-        return self.each(lambda b, l, a, h: b.smaller(b.larger(a, l), h), low, x, high)
-
-    def _integer_pow(self, eqn: JaxprEqn, x: Nodes) -> Nodes:
-        return self.each(lambda b, a: b.power(a, eqn.params["y"]), x)
-
     def _pow(self, eqn: JaxprEqn, x: Nodes, y: Nodes) -> Nodes:
         def power(b: Builder, a: int, e: int) -> int:
             exponent = b.convert(e, "f")
@@ -375,11 +355,6 @@ class _Lower(ArrayOperations):
             return self.elementary("pow", a, exponent)
 
         return self.each(power, x, y)
-
-    def _round(self, eqn: JaxprEqn, x: Nodes) -> Nodes:
-        if eqn.params["rounding_method"] != lax.RoundingMethod.TO_NEAREST_EVEN:
-            return self.each(round_away, x)
-        return self.each(lambda b, a: b.unary("rint", a, lambda v: float(round(v))), x)
 
     def _empty(self, eqn: JaxprEqn) -> Nodes:
         return self.zeros(array_of(eqn.outvars[0]))
@@ -398,3 +373,15 @@ def _unravel(numbers: Sequence[int], shapes: Sequence[Shape]) -> list[Nodes]:
     ends = [0, *accumulate(map(math.prod, shapes))]
     parts = (np.array(numbers[a:b], dtype=np.int64) for a, b in pairwise(ends))
     return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
+
+
+class _ToDifferentiate(_Lower):
+    """A function that is differentiated as scalar operations, none of which has a derivative of its own."""
+
+    def _custom_jvp_call(self, eqn: JaxprEqn, *args: Nodes) -> list[Nodes]:
+        raise CannotTranslate(f"the operation '{eqn.primitive.name}' has a derivative of its own")
+
+    _custom_vjp_call = _custom_jvp_call
+
+    def _stop_gradient(self, eqn: JaxprEqn, x: Nodes) -> Nodes:
+        raise CannotTranslate("the operation 'stop_gradient' has a derivative of its own")

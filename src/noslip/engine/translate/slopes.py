@@ -27,9 +27,8 @@ def _divided(b: Builder, k: int, x: int, y: int) -> tuple[int, int]:
 
 
 def _sign(b: Builder, k: int, x: int) -> tuple[int]:
-    zero = b.const(0.0)
-    below = b.select(b.compare("lt", x, zero), b.const(-1.0), zero)
-    return (b.select(b.compare("gt", x, zero), _one(b), below),)
+    """1 at 0, as JAX has it."""
+    return (b.select(b.compare("ge", x, b.const(0.0)), _one(b), b.const(-1.0)),)
 
 
 def _extreme(wins: str) -> Rule:
