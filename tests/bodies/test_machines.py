@@ -152,11 +152,16 @@ def test_a_wheel_set_is_driven_by_its_torques():
 def test_what_rigid_bodies_leave_open_is_not_a_number():
     model = wheel_set()
     q, v = model.start({}, {"left": 3.0, "right": 5.0})
-    run = simulate(model.system(), RungeKutta4(), q, v, step_size=0.01, steps=1)
+    given = {"left_torque": 0.3, "right_torque": -0.2}
+    run = simulate(model.system(), RungeKutta4(), q, v, step_size=0.001, steps=20, inputs=given)
     forces = model.reactions(run)
-    assert np.all(np.isnan(forces["right"].friction))
-    assert np.all(np.isfinite(forces["left"].friction))
-    assert np.all(np.isnan(forces["left"].normal))
+    spins = np.gradient(run.v[:, -2:], run.t, axis=0)
+    for name, torque, spin in zip(("left", "right"), given.values(), spins.T, strict=True):
+        assert np.all(np.isnan(forces[name].normal))
+        assert np.all(np.isnan(forces[name].sideways))  # both are the axle's
+        assert np.all(np.isnan(forces[name].friction))
+        balance = (torque - 0.002 * spin) / R  # of the wheel about its axle: I spin' = torque - R along
+        np.testing.assert_allclose(forces[name].along[2:-2], balance[2:-2], rtol=1e-4)
 
 
 def test_a_wheel_that_is_pulled_up_lifts_off():

@@ -16,6 +16,7 @@ from jax import Array
 
 from noslip.bodies.mechanism import Mechanism
 from noslip.bodies.parts import Edge, RollingContact
+from noslip.bodies.redundant import left_open
 from noslip.engine.backends.numpy_rows import evaluate_anyhow
 from noslip.errors import shown
 from noslip.numerics.tracing import Values
@@ -33,14 +34,17 @@ class LiftOff(UserWarning):
 class Reaction:
     """Of a contact, loop or edge, one row per saved time. `force` acts on the first body of it, in space: on
     what rolls, on that of a loop's first point, on the one with the edge. A contact has its `normal` force
-    and the rest of it, `friction`; `torque` is about its normal, where it is of rubber. NaN stands for what
-    rigid bodies leave open, and None for what there is not."""
+    and the rest of it, `friction`, which is `along` and `sideways` of what rolls; `torque` is about its
+    normal, where it is of rubber. NaN stands for what rigid bodies leave open, as the shares of two wheels
+    that slip sideways together, and None for what there is not."""
 
     t: np.ndarray
     force: np.ndarray
     normal: np.ndarray | None = None
     friction: np.ndarray | None = None
     torque: np.ndarray | None = None
+    along: np.ndarray | None = None
+    sideways: np.ndarray | None = None
 
 
 def reactions(system: System, mechanism: Mechanism, run: Any) -> dict[str, Reaction]:
@@ -55,8 +59,12 @@ def reactions(system: System, mechanism: Mechanism, run: Any) -> dict[str, React
     directions = evaluate_anyhow(
         _directions, mechanism, parameters, np.asarray(run.q, float), np.asarray(run.t)
     )
-    by_position = _by_row(mechanism.position_rows, mechanism.kept_positions, run.holonomic_multipliers)
-    by_velocity = _by_row(mechanism.velocity_rows, mechanism.kept_velocities, run.multipliers)
+    is_open = left_open(mechanism, parameters, np.asarray(run.q, float), np.asarray(run.t))
+    k = len(mechanism.position_rows)
+    by_position = _by_row(
+        mechanism.position_rows, mechanism.kept_positions, run.holonomic_multipliers, is_open[:, :k]
+    )
+    by_velocity = _by_row(mechanism.velocity_rows, mechanism.kept_velocities, run.multipliers, is_open[:, k:])
     found = {}
     parts: tuple[RollingContact | Edge, ...] = (*mechanism.contacts, *mechanism.edges)
     for part, vectors in zip(parts, directions, strict=True):
@@ -68,7 +76,8 @@ def reactions(system: System, mechanism: Mechanism, run: Any) -> dict[str, React
             continue
         normal = by_position[part.name, "normal"]
         force = along + normal[:, None] * vectors[:, 2]
-        found[part.name] = Reaction(t, force, normal, along, by_velocity.get((part.name, "spin")))
+        spin, *slips = (by_velocity.get((part.name, x)) for x in ("spin", "along", "sideways"))
+        found[part.name] = Reaction(t, force, normal, along, spin, *slips)
         _warn_of_lift_off(part.name, t, normal)
     for closure in mechanism.closures:
         force = np.stack([by_position[closure.name, x] for x in "xyz"], axis=1)
@@ -77,11 +86,13 @@ def reactions(system: System, mechanism: Mechanism, run: Any) -> dict[str, React
 
 
 def _by_row(
-    rows: tuple[tuple[str, str], ...], kept: tuple[int, ...] | None, multipliers: Values
+    rows: tuple[tuple[str, str], ...], kept: tuple[int, ...] | None, multipliers: Values, is_open: np.ndarray
 ) -> dict[tuple[str, str], np.ndarray]:
-    """The multiplier of every row; NaN for those that were left out."""
+    """The multiplier of every row; NaN where it is open. One that was kept where another was left out is that
+    of both."""
     values = np.full((len(multipliers), len(rows)), np.nan)
     values[:, list(kept or ())] = np.asarray(multipliers)
+    values[is_open] = np.nan
     return {row: values[:, k] for k, row in enumerate(rows)}
 
 

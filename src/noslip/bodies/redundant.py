@@ -22,6 +22,7 @@ from noslip.system.derived import Parameters
 SAMPLES = 12
 DEPENDENT = 1e-9  # of the size of a row
 OPEN = 1e-9  # of the coordinates' and the model's sizes
+BALANCED = 1e-7  # of singular values and vectors of rows of length one
 
 
 def without_redundant_rows(mechanism: Mechanism, rotations: Sequence[slice], p: Parameters) -> Mechanism:
@@ -63,6 +64,18 @@ def _independent(slopes: np.ndarray) -> list[int]:
                 kept.append(row)
                 break
     return kept
+
+
+def left_open(mechanism: Mechanism, p: Parameters, q: np.ndarray, t: np.ndarray) -> np.ndarray:
+    """At each of these states, which rows have reactions that rigid bodies leave open, (states, rows): those
+    that can be balanced by other rows."""
+    _, slopes = evaluate_anyhow(_rows, mechanism, dict(p), q, t)
+    sizes = np.linalg.norm(slopes, axis=2, keepdims=True)
+    u, s, _ = np.linalg.svd(slopes / np.where(sizes > DEPENDENT, sizes, np.inf), full_matrices=True)
+    values = np.zeros(u.shape[:2])
+    values[:, : s.shape[1]] = s
+    balanced = np.where((values <= BALANCED)[:, None, :], u, 0.0)
+    return np.asarray(np.max(np.abs(balanced), axis=2) > BALANCED)
 
 
 def _rows(mechanism: Mechanism, p: Parameters, q: Array, t: Array) -> tuple[Array, Array]:
