@@ -36,8 +36,8 @@ SIZES = {
     ("chain", "DiscreteGradient, no frame"): (7, 17, 34, 67),
     ("quartic", "SemiImplicitDLA"): (10, 25, 50),
     ("quartic", "DiscreteGradient, no frame"): (10, 25, 50),
-    ("full", "SemiImplicitDLA"): (10, 20, 30, 50, 100, 200),
-    ("full", "DiscreteGradient, no frame"): (10, 20, 30, 50, 100, 200),
+    ("full", "SemiImplicitDLA"): (10, 20, 30, 50, 100),
+    ("full", "DiscreteGradient, no frame"): (10, 20, 30, 50, 100),
 }
 STEP, FEW, STEPS = 0.02, 10, 200
 Row = dict[str, Any]

@@ -50,9 +50,15 @@ def test_the_command_shows_and_writes_what_the_runs_give(tmp_path: Path) -> None
     assert abs(long["slope"]) < 5 * long["standard error"]
     assert longest["oscillator_energy"] >= long["oscillator_energy"] >= exact["oscillator_energy"] > 0.1
     first, second = energy.markdown(result)
-    assert first.splitlines()[0].startswith("| method | energy | oscillators")
+    assert first.splitlines()[0].startswith("| method | steps | energy | oscillators")
     assert "| `RungeKutta4()` |" in first
     assert "| 2e4 |" in second
+
+
+def test_a_run_that_loses_its_energy_has_a_row_up_to_there() -> None:
+    row = energy.parts(RungeKutta4(), 120_000, np.zeros(3))
+    assert 1.1e5 < row["steps"] < 1.2e5
+    assert row["energy"] > 1e8
 
 
 def test_a_file_that_cannot_be_written_is_refused_before_anything_runs(tmp_path: Path) -> None:

@@ -109,9 +109,11 @@ def exact_position(t: float) -> np.ndarray:
 
 
 def parts(method: Integrator, steps: int, exact: np.ndarray) -> Row:
-    """The largest relative changes of the energies over `steps`, the error at t = EARLY, and the cost."""
+    """The largest relative changes of the energies over `steps`, or up to where the energy has become 1e9
+    times what it was; the error at t = EARLY, and the cost."""
     system, start = gearbox.system(), gearbox.typical_state()
-    run = simulate(system, method, *start, step_size=STEP, steps=steps)
+    run = simulate(system, method, *start, step_size=STEP, steps=steps, throw=False)
+    steps = len(run.t) - 1
     began = time.process_time()
     simulate(system, method, *start, step_size=STEP, steps=steps, save_every=steps)
     seconds = time.process_time() - began
@@ -204,6 +206,7 @@ def _number(name: str, form: str = ".1e") -> Callable[[Row], str]:
 
 PARTS_COLUMNS: dict[str, Callable[[Row], str]] = {
     "method": lambda row: f"`{row['method']}`",
+    "steps": lambda row: f"{row['steps']:.3g}".replace("e+0", "e"),
     "energy": _number("energy"),
     "oscillators": lambda row: _kept(row["oscillator_energy"]),
     "pendulum": lambda row: _kept(row["pendulum_energy"]),
