@@ -43,7 +43,8 @@ def run_ensemble(
     v0: options.Velocities = None,
     option: options.Options = None,
     observe: Annotated[
-        list[str] | None, typer.Option(help="energy, energy_error, constraint or a first integral.")
+        list[str] | None,
+        typer.Option(help="energy, energy_error, constraint, a first integral or coordinate."),
     ] = None,
     save_every: Annotated[
         int | None, typer.Option(help="Save every K-th state, not only first and last.")
