@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import (
+    calls,
     encounters,
     large,
     peers,
@@ -22,14 +23,15 @@ from benchmarks import (
     wasm_pairs,
     whole_calls,
 )
-from noslip.bench import bodies, engine, ensembles, kernels, programs
+from noslip.bench import bodies, energy, engine, ensembles, kernels, programs
 from noslip.files import replacing, write_text
 from noslip.markdown import table
 from noslip.studies import cfhm_variance
 
 PAGES = (
     "engine.md", "engine_programs.md", "engine_wasm.md", "performance.md", "work_precision.md",
-    "ball_and_bicycle.md", "rolling_in_space.md", "how_to/make_a_live_page.md", "how_to/steer_a_run.md",
+    "ball_and_bicycle.md", "rolling_in_space.md", "energy_and_first_integrals.md",
+    "how_to/make_a_live_page.md", "how_to/steer_a_run.md",
 )  # fmt: skip
 PICTURES = {
     "images/work_precision.png": peers.picture,
@@ -84,7 +86,9 @@ def sections(results: dict[str, Any]) -> dict[str, str]:
         "first": first_results(results["engine_cpu"]),
         "versions": ", ".join(f"{name} {value}" for name, value in compared["versions"].items()),
         "wasm": wasm.markdown(results["wasm_cpu"]),
+        "calls": calls.markdown(results["calls_cpu"]),
         "encounters": encounters.markdown(results["encounters_cpu"]),
+        **dict(zip(("parts", "long"), energy.markdown(results["energy_cpu"]), strict=True)),
         "sliders": sliders.markdown(results["sliders_cpu"]),
         "wasm pairs": wasm_pairs.markdown(results["wasm_pairs_cpu"]),
         **peers_of_bodies.sections(compared),

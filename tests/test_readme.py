@@ -20,30 +20,15 @@ CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
 PYTHON = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
 
 
-@pytest.mark.parametrize("machine", ["cpu", "h200"])
-def test_the_page_of_the_engine_shows_what_was_measured(machine: str) -> None:
-    from noslip.bench.engine import markdown
+def test_the_pages_show_what_was_measured() -> None:
+    """All that `python -m benchmarks page` fills in."""
+    from benchmarks import page
 
-    measured = json.loads((ROOT / "docs" / "measured" / f"engine_{machine}.json").read_text())
-    assert markdown(measured) in (ROOT / "docs" / "engine.md").read_text()
-
-
-def test_the_page_of_energies_shows_what_was_measured() -> None:
-    from noslip.bench.energy import markdown
-
-    measured = json.loads((ROOT / "docs" / "measured" / "energy_cpu.json").read_text())
-    page = (ROOT / "docs" / "energy_and_first_integrals.md").read_text()
-    for table in markdown(measured):
-        assert table in page
-
-
-def test_the_page_of_prepared_runs_shows_what_was_measured() -> None:
-    from benchmarks import calls, encounters
-
-    page = (ROOT / "docs" / "how_to" / "steer_a_run.md").read_text()
-    for name, benchmark in (("calls", calls), ("encounters", encounters)):
-        measured = json.loads((ROOT / "docs" / "measured" / f"{name}_cpu.json").read_text())
-        assert benchmark.markdown(measured) in page
+    tables = page.sections(page.load(ROOT / "docs" / "measured"))
+    texts = {name: (ROOT / "docs" / name).read_text() for name in page.PAGES}
+    assert [name for name, text in texts.items() if page.filled(text, tables) != text] == []
+    marks = {mark for text in texts.values() for mark in re.findall("<!-- (.*?): begin -->", text)}
+    assert marks == set(tables)
 
 
 def test_the_scoreboard_shows_what_was_measured() -> None:
