@@ -63,6 +63,7 @@ def test_xla_agrees_and_so_do_the_observables():
     watch = {
         "drift": Observable("energy_error", ("max", "last")),
         "own": lambda q, v, p: q[0] * v[1] + p["epsilon"],
+        "second": SYSTEM.coordinates[1],
     }
     a, b = (run(backend=backend, observables=watch, save_every=20) for backend in ("native", "xla"))
     assert b.backend == "xla"
@@ -76,6 +77,7 @@ def test_xla_agrees_and_so_do_the_observables():
         SYSTEM, SemiImplicitDLA(), Q0S[2], V0S[2], step_size=0.1, steps=40, parameters={"epsilon": EPSILON[2]}
     )
     error = np.abs(single.energy - single.energy[0])
+    assert a.statistics["second"]["max"][2] == np.max(single.q[:, 1])
     own = single.q[:, 0] * single.v[:, 1] + EPSILON[2]
     assert a.statistics["drift"]["max"][2] == pytest.approx(error.max(), rel=1e-12)
     assert a.statistics["drift"]["last"][2] == pytest.approx(error[-1], abs=1e-15)

@@ -76,8 +76,9 @@ def test_newtons_method_that_stands_by_has_two_matrices_and_else_grows_as_the_ch
 
 
 @pytest.mark.slow
-def test_a_step_of_201_coordinates_is_native():
-    assert pairing_of(chain(67)[0], SemiImplicitDLA()).programs.step.size() < LIMIT
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: type(method).__name__)
+def test_a_step_of_201_coordinates_is_native(method):
+    assert pairing_of(chain(67)[0], method).programs.step.size() < LIMIT
 
 
 @pytest.mark.slow
