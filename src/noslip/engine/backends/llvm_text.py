@@ -123,6 +123,13 @@ class LlvmWriter(Visitor):
     def intrinsic(self, name: str, kind: str, *args: str) -> str:
         return self.call(f"llvm.{name}.{self.mangled(kind)}", kind, [(self.type(kind), a) for a in args])
 
+    def hint(self, loop: Loop) -> str:
+        """To be added to the branch into a loop: one that hardly ever runs gets no registers of others."""
+        if not (loop.rare and self.outlines):
+            return ""
+        self.declared.add('!0 = !{!"branch_weights", i32 1, i32 2000}')
+        return ", !prof !0"
+
     def any(self, mask: str) -> str:
         """Whether some lane is true."""
         if self.lanes == 1:
@@ -250,9 +257,8 @@ class LlvmWriter(Visitor):
         if outer is not None and self.lanes > 1:  # lanes that the loop around is done with stay out
             enter = self.emit(f"and {self.type('b')} {enter}, {outer}")
         origin = self.label
-        self.line(
-            f"br label %{before}" if always else f"br i1 {self.any(enter)}, label %{before}, label %{leave}"
-        )
+        ways = f"label %{before}, label %{leave}{self.hint(loop)}"
+        self.line(f"br label %{before}" if always else f"br i1 {self.any(enter)}, {ways}")
         self.start(before)
         self.mask = enter
         self.block(loop.before)
