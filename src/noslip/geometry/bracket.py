@@ -231,9 +231,10 @@ class Bracket(ByPoints):
         """The displacement along a covector: itself."""
         return g
 
-    def bend(self, step: Step, slope: Array) -> tuple[Array, Array]:
-        """H(z + d), and the third-order part of H(z + d) - H(z) - slope; `step.g0` is dH(z)."""
-        return simpson(self, step, slope)
+    def bend(self, step: Step, middle: Array) -> tuple[Array, Array, Array]:
+        """g . d of the gradient g in the middle, H(z + d), and the third-order part of H(z + d) - H(z)
+        - g . d; `step.g0` is dH(z)."""
+        return simpson(self, step, middle)
 
     def matrix(self, z: Array) -> Array:
         """Pi(z), CFHM (8)."""

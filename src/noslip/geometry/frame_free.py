@@ -30,7 +30,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from noslip.geometry.bracket import ByPoints
-from noslip.numerics.discrete_gradients import Step
+from noslip.numerics.discrete_gradients import Step, sixth
 from noslip.numerics.linear import WRITTEN_OUT, solve, spd_solve
 from noslip.system import System
 from noslip.system.derived import lagrangian_by, momentum_along
@@ -54,9 +54,13 @@ class Plane:
         lift = spd_solve(M, mu.T)
         return cls(q, M, mu, lift, mu @ lift)
 
+    def part(self, p: Array) -> Array:
+        """P^T p, of a momentum modulo mu^T: without what the reaction balances."""
+        return p - self.mu.T @ spd_solve(self.C, self.lift.T @ p)
+
     def sharp(self, p: Array) -> Array:
         """P M^-1 p: the velocity in D that belongs to a momentum modulo mu^T."""
-        return spd_solve(self.M, p - self.mu.T @ spd_solve(self.C, self.lift.T @ p))
+        return spd_solve(self.M, self.part(p))
 
 
 @dataclass(frozen=True)
@@ -210,16 +214,18 @@ class FreeBracket(ByPoints):
         n, time = self.system.n, LONG * self.h
         return jnp.concatenate([time**2 * spd_solve(self.plane.M, g[:n]), self.plane.M @ g[n:]])
 
-    def bend(self, step: Step, slope: Array) -> tuple[Array, Array]:
-        """H(z + d), and the third-order part of H(z + d) - H(z) - slope, where `slope` is that in the middle.
-        Simpson's rule is for the potential; kinetic energies have all their digits. `step.g0` is (dV, v)."""
+    def bend(self, step: Step, middle: Array) -> tuple[Array, Array, Array]:
+        """g . d of the gradient g in the middle, H(z + d), and the third-order part of H(z + d) - H(z)
+        - g . d. Simpson's rule is for the potential; kinetic energies have all their digits. `step.g0` is
+        (dV, v)."""
         n, d = self.system.n, step.d
-        end = self.at(step.x + d)
+        end, lift = self.at(step.x + d), self.plane.part(d[n:])  # not d: b . mu^T lam is round-off of lam
         along = [jax.jvp(lambda x: potential(self.system, x), (q,), (d[:n],)) for q in (end.q, self.plane.q)]
         (V, end_slope), (_, middle_slope) = along
         before, after = jnp.dot(step.x[n:], step.g0[n:]) / 2, jnp.dot(end.p, end.v) / 2
-        of_potential = (jnp.dot(step.g0[:n], d[:n]) + end_slope - 2 * middle_slope) / 6
-        return after + V, (after - before) - (slope - middle_slope) + of_potential
+        slope = jnp.dot(middle[:n], d[:n]) + jnp.dot(middle[n:], lift)
+        of_potential = sixth(jnp.dot(step.g0[:n], d[:n]) + end_slope - 2 * middle_slope)
+        return slope, after + V, (after - before) - (slope - middle_slope) + of_potential
 
 
 def oblique_solve(N: Array, C: Array, r: Array, transposed: bool = False) -> Array:

@@ -25,7 +25,7 @@ from jax import Array
 from noslip.geometry.bracket import ByPoints
 from noslip.geometry.frame_free import LONG, Plane, kinetic_momenta, kinetic_momentum, magnetic, potential
 from noslip.geometry.frames import null_basis, orthonormalized
-from noslip.numerics.discrete_gradients import Step
+from noslip.numerics.discrete_gradients import Step, sixth
 from noslip.numerics.linear import spd_solve
 from noslip.numerics.roots import inverse_root, sylvester
 from noslip.system import System
@@ -208,9 +208,10 @@ class PolarBracket(ByPoints):
         n, time = self.system.n, LONG * self.h
         return jnp.concatenate([time**2 * spd_solve(self.plane.M, g[:n]), self.plane.M @ g[n:]])
 
-    def bend(self, step: Step, slope: Array) -> tuple[Array, Array]:
-        """H(z + d), and by Simpson's rule the third-order part of H(z + d) - H(z) - slope, where `slope` is
-        that in the middle: of the potential alone, the kinetic one is zero. `step.g0` is (dV, v) at z."""
+    def bend(self, step: Step, middle: Array) -> tuple[Array, Array, Array]:
+        """g . d of the gradient g in the middle, H(z + d), and by Simpson's rule the third-order part of
+        H(z + d) - H(z) - g . d: of the potential alone, the kinetic one is zero. `step.g0` is (dV, v)."""
         n, end, dq = self.system.n, self.at(step.x + step.d), step.d[: self.system.n]
         slopes = [jax.jvp(lambda x: potential(self.system, x), (q,), (dq,))[1] for q in (end.q, self.plane.q)]
-        return end.energy(), (jnp.dot(step.g0[:n], dq) + slopes[0] - 2 * slopes[1]) / 6
+        third = sixth(jnp.dot(step.g0[:n], dq) + slopes[0] - 2 * slopes[1])
+        return jnp.dot(middle, step.d), end.energy(), third

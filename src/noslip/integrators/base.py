@@ -343,11 +343,13 @@ class Integrator:
 
 def kinetic_sizes(system: System, q: Array, v: Array, d: Array, h: Array) -> tuple[Array, Array]:
     """Sizes of velocities and multipliers in the kinetic metric, for `scale`, so that no choice of units
-    matters: with K = v.Mv + d.Md, d the guessed increment of v, a velocity component can be sqrt(K / M_ii)
-    and an impulse sqrt(K / C_aa), C = mu M^-1 mu^T."""
+    matters: a velocity component can be sqrt(K / M_ii) and an impulse sqrt(K / C_aa), C = mu M^-1 mu^T, with
+    K = v.Mv + d.Md + h^2 f.M^-1 f, d the guessed increment of v and f the forces: what is left of an impulse
+    h f that others balance is round-off of its size, also where nothing moves."""
     M, mu = system.mass_matrix(q), system.mu(q, v)
     diagonal = jnp.diagonal(M)
-    kinetic = v @ M @ v + d @ M @ d
+    squares = system.dL_dq(q, v) ** 2 + system.applied_force(q, v) ** 2
+    kinetic = v @ M @ v + d @ M @ d + h**2 * jnp.sum(squares / diagonal)
     stiffness = jnp.sum(mu**2 / diagonal, axis=1)  # the diagonal of C, for a diagonal M
     return jnp.sqrt(kinetic / diagonal), jnp.sqrt(kinetic / stiffness) / jnp.abs(h)
 

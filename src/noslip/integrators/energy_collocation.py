@@ -28,7 +28,7 @@ from noslip.integrators.base import require_interval, require_one_of
 from noslip.integrators.families.bracket import FRAMES, OnDStar, work
 from noslip.integrators.families.bracket_state import BracketState
 from noslip.numerics.collocation import GaussCollocation, Map, gauss_collocation, stage_solver
-from noslip.numerics.discrete_gradients import mean, soft
+from noslip.numerics.discrete_gradients import mean, reciprocal, soft
 from noslip.numerics.linear import value_and_jacobian
 from noslip.system import System
 
@@ -70,8 +70,8 @@ class EnergyCollocation(OnDStar):
         G = jax.vmap(mean, (0, None))(rule.weights, gradients)
         defect = bracket.energy(z + rule.b @ x) - state.energy.value - rule.b @ jnp.sum(x * G, axis=1)
         dual = jax.vmap(bracket.dual)(x)
-        square = rule.b @ jnp.sum(x * dual, axis=1)
-        G = G + soft(defect, state.noise) / jnp.where(square > 0, square, 1.0) * dual
+        square = jnp.dot(rule.b, jnp.sum(x * dual, axis=1))
+        G = G + soft(defect, state.noise) * reciprocal(square) * dual
         rows = None if state.g is None else stage_rows(bracket, rule, state.q.value, x, state.g)
         slopes = jax.vmap(lambda u, G, c, rows: applied(bracket.at(u), G, state.t.value + c * h, rows))
         return h * slopes(z + rule.A @ x, G, jnp.asarray(rule.c), rows)

@@ -34,6 +34,7 @@ FAR = 1e-6  # above this an increment need not shrink from one iteration to the 
 LIMIT = 50  # iterations
 STAGNATED = 64 * EPS  # below this an increment of a fixed point that no longer shrinks is round-off
 GROWTHS = 8  # that many increments larger than the one before mean that a map does not contract
+NOTHING = 1e-290  # a size below this is that of rest, and its inverse would be infinite
 LEAST_RATE = 1 / 32  # a measured rate of contraction below this is not relied upon
 
 
@@ -137,7 +138,7 @@ def _root(
     """The root of equation(function) by `method`; derivatives by the implicit function theorem."""
     x0, unravel = ravel_pytree(guess)
     sizes = lax.stop_gradient(ravel_pytree(scale)[0])
-    sizes = jnp.where(sizes > 0, sizes, 1.0)
+    sizes = jnp.where(sizes > NOTHING, sizes, 1.0)
 
     def flat(x: Array) -> Array:
         return ravel_pytree(function(unravel(x)))[0]

@@ -54,4 +54,11 @@ def _noise(state: BracketState) -> Array:
     the gradient, and taken together with the change of p it would hide that a body hardly moves."""
     S = jnp.abs(state.energy.value) + jnp.abs(jnp.dot(state.rho.value, state.v))  # |H| + |p . v|
     squares = [jnp.sum(x.reshape(2, -1) ** 2, axis=1) for x in (state.gradient, state.past[0])]
-    return noise(S, jnp.dot(*squares))
+    return noise(S, jnp.sqrt(jnp.dot(*squares)))
+
+
+def followed(energy: Sum, H: Array, level: Array) -> Sum:
+    """The energy that a state with a `force` must have: H where they differ by noise alone. A body that
+    friction stops has nothing to lose in the end, and would be pushed about by what it ought to have lost."""
+    stops = jnp.abs(H - energy.value) <= level
+    return Sum(jnp.where(stops, H, energy.value), jnp.where(stops, 0.0, energy.low))

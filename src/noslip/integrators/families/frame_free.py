@@ -3,7 +3,8 @@
 A step of d = (dq, dp), dp modulo mu_m^T, ends at p + dp + mu_m^T lam with the lam that puts v' = M^-1 p'
 into D; that of the isometric form, where dp is an increment of pi, at the p' of pi'. `gradient` is (dV, v).
 Sizes are those of the kinetic metric, so that no unit matters: with K twice the kinetic energy, p_i can be
-sqrt(K M_ii) and q_i can move by h sqrt(K (M^-1)_ii).
+sqrt(K M_ii) and q_i can move by h sqrt(K (M^-1)_ii). The impulse of dV counts as well, whatever balances it:
+what is left of it is round-off of its size.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from jax import Array
 from noslip.geometry.frame_free import FreeBracket, Plane, potential
 from noslip.geometry.holonomic import across
 from noslip.geometry.polar import PolarBracket
-from noslip.integrators.families.bracket_state import PAST, BracketState
+from noslip.integrators.families.bracket_state import PAST, BracketState, followed
 from noslip.numerics.discrete_gradients import noise
 from noslip.numerics.linear import spd_solve
 from noslip.numerics.sums import Sum
@@ -31,13 +32,14 @@ def first(
 ) -> BracketState:
     """The state at (q, v), v admissible."""
     bracket, p = form.around(system, q, h), system.mass_matrix(q) @ v
-    z = bracket.begin(jnp.concatenate([q, p]))
+    n, z = system.n, bracket.begin(jnp.concatenate([q, p]))
     point = bracket.at(z) if stage_shape else bracket.middle(z)
     d = h * point.apply(point.gradient()) + h * point.force(t)
     past = jnp.broadcast_to(d, (PAST, *stage_shape, d.size))
     energy = Sum.start(jnp.dot(p, v) / 2 + potential(system, q))
-    return _at(system, Sum.start(t), Sum.start(q), Sum.start(p), v, energy, d, past, jnp.ones(system.m), h,
-               jnp.zeros(system.k) if system.k else None)  # fmt: skip
+    sums, g = (Sum.start(t), Sum.start(q), Sum.start(p)), jnp.zeros(system.k) if system.k else None
+    net, dV = Plane.at(system, q).part(d[n:]), jax.grad(potential, 1)(system, q)
+    return _at(system, *sums, v, energy, d, net, dV, past, jnp.ones(system.m), h, g)
 
 
 def around(form: Form, system: System, state: BracketState, d: Array, h: Array) -> FreeBracket | PolarBracket:
@@ -60,25 +62,24 @@ def moved(
     """The state after the increment d, with the energy that it ought to have."""
     n, (whole, v) = system.n, landed(form, system, state, d, h)
     q, p = state.q.plus(whole[:n]), state.rho.plus(whole[n:])
-    return _at(system, state.t.plus(h), q, p, v, energy, d, past, state.signs, h, state.g)
+    sums, net, before = (state.t.plus(h), q, p), whole[n:], state.gradient[:n]
+    return _at(system, *sums, v, energy, d, net, before, past, state.signs, h, state.g)
 
 
 def _at(
-    system: System, t: Sum, q: Sum, p: Sum, v: Array, E: Sum, d: Array, past: Array, signs: Array, h: Array,
-    g: Array | None,
+    system: System, t: Sum, q: Sum, p: Sum, v: Array, E: Sum, d: Array, net: Array, before: Array,
+    past: Array, signs: Array, h: Array, g: Array | None,
 ) -> BracketState:  # fmt: skip
-    """The state at (q, v), reached by d, with what is evaluated there once per step."""
+    """The state at (q, v), reached by d, by which p changed by `net`, from where dV was another one, with
+    what is evaluated there once per step."""
     n, M = system.n, system.mass_matrix(q.value)
     inverse = spd_solve(M, jnp.eye(n))
     dV = jax.grad(potential, 1)(system, q.value)
-    twice, change = jnp.dot(p.value, v), jnp.dot(d[n:], inverse @ d[n:])
-    pull, moved = jnp.dot(dV, inverse @ dV), change
-    if g is not None:  # what the reaction balances moves nothing
-        plane = Plane.at(system, q.value)
-        pull, moved = jnp.dot(dV, plane.sharp(dV)), jnp.dot(d[n:], plane.sharp(d[n:]))
-    slope = h**2 * pull + twice
-    length = jnp.dot(d[:n], M @ d[:n]) / h**2 + moved
-    level = noise(jnp.abs(E.value) + jnp.abs(twice), slope * length)
-    reach = jnp.abs(h) * jnp.sqrt((twice + change) * jnp.diagonal(inverse))
-    sizes = jnp.concatenate([jnp.abs(q.value) + reach, jnp.sqrt((twice + change) * jnp.diagonal(M))])
+    twice, f = jnp.dot(p.value, v), (dV + before) / 2
+    level = noise(jnp.abs(E.value) + jnp.abs(twice), twice + jnp.dot(net, inverse @ net))
+    if system.force is not None:
+        E = followed(E, twice / 2 + potential(system, q.value), level)
+    K = twice + jnp.dot(d[n:], inverse @ d[n:]) + h**2 * jnp.sum(f**2 / jnp.diagonal(M))
+    reach = jnp.abs(h) * jnp.sqrt(K * jnp.diagonal(inverse))
+    sizes = jnp.concatenate([jnp.abs(q.value) + reach, jnp.sqrt(K * jnp.diagonal(M))])
     return BracketState(t, q, p, v, E, jnp.concatenate([dV, v]), level, sizes, past, signs, g)
