@@ -10,7 +10,13 @@ import numpy as np
 import pytest
 
 from noslip import SolveFailed, System, integrators, simulate
-from noslip.integrators import GeometricNonholonomic, VariableStep
+from noslip.integrators import (
+    DiscreteGradient,
+    EnergyCollocation,
+    GeometricNonholonomic,
+    SemiImplicitDLA,
+    VariableStep,
+)
 
 VARIANTS = [v for cls in integrators.discover().values() for v in cls.variants()]
 ON_A_PLANE = np.array([0.4, 0.2, 0.3]), np.array([0.6, 0.3, 1.0])
@@ -65,14 +71,21 @@ DEFICITS = {
 }
 
 
+OFTEN = DiscreteGradient(), EnergyCollocation(), SemiImplicitDLA()  # on all systems by default
+
+
 def cases():
-    for method in VARIANTS:
-        for name, (system, _, _) in SYSTEMS.items():
+    for k, method in enumerate(VARIANTS):
+        for j, (name, (system, _, _)) in enumerate(SYSTEMS.items()):
             kept = "holonomic" if system.k else "constraint"  # friction does not see what is across it
-            if method.refusal(system) is None and kept in method.preserves:
-                names, reason = DEFICITS.get(method, ((), ""))
-                mark = pytest.mark.xfail(strict=True, raises=(SolveFailed, AssertionError), reason=reason)
-                yield pytest.param(method, name, marks=mark if name in names else (), id=f"{method}-{name}")
+            if method.refusal(system) is not None or kept not in method.preserves:
+                continue
+            names, reason = DEFICITS.get(method, ((), ""))
+            mark = pytest.mark.xfail(strict=True, raises=(SolveFailed, AssertionError), reason=reason)
+            marks = [mark] if name in names else []
+            if method not in OFTEN and (j + k) % 4:
+                marks.append(pytest.mark.slow)
+            yield pytest.param(method, name, marks=marks, id=f"{method}-{name}")
 
 
 @pytest.mark.parametrize(("method", "name"), list(cases()))
