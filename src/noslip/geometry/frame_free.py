@@ -32,8 +32,9 @@ from jax import Array
 from noslip.geometry.bracket import ByPoints
 from noslip.numerics.discrete_gradients import Step, sixth
 from noslip.numerics.linear import WRITTEN_OUT, solve, spd_solve
+from noslip.numerics.rounding import rounding
 from noslip.system import System
-from noslip.system.derived import lagrangian_by, momentum_along
+from noslip.system.derived import lagrangian_by, momentum_along, value
 
 LONG = 4  # steps: a time in which lengths of q and p are compared by projections
 
@@ -244,6 +245,11 @@ def oblique_solve(N: Array, C: Array, r: Array, transposed: bool = False) -> Arr
 def potential(system: System, q: Array) -> Array:
     """V = -L(q, 0)."""
     return -lagrangian_by(system, "", q, jnp.zeros_like(q))
+
+
+def rounding_of_potential(system: System, q: Array) -> Array:
+    """What the roundings in V(q) add up to, in parts of that of 1: not small where terms of V cancel."""
+    return rounding(lambda q: value(system, "lagrangian", q, jnp.zeros_like(q)), q)
 
 
 def drift_momentum(system: System, q: Array) -> Array:

@@ -79,11 +79,11 @@ class FullSpaceDiscreteGradient(OnDStar):
         return jnp.concatenate([h * (quotient + lift @ impulse / 2), free + mu.T @ impulse]), impulse
 
     def init(self, system: System, q: Array, v: Array, t: Array, h: Array) -> FullSpaceState:
-        return with_multipliers(super().init(system, q, v, t, h), system.multipliers(q, v, t), t)
+        return with_multipliers(system, super().init(system, q, v, t, h), system.multipliers(q, v, t), t)
 
     def update(self, system: System, state: BracketState, x: Array, h: Array) -> FullSpaceState:
         lam = self._map(system, state, x, h)[1] / h
-        return with_multipliers(super().update(system, state, x, h), lam, state.t.value + h / 2)
+        return with_multipliers(system, super().update(system, state, x, h), lam, state.t.value + h / 2)
 
     def observe(self, state: OwnState) -> Observation:
         return Observation(state.t.value, state.q.value, state.v, state.lam, state.lam_t)

@@ -22,7 +22,7 @@ from noslip.geometry.frames import Frame
 from noslip.geometry.polar import PolarBracket
 from noslip.integrators.base import Integrator, Observation, Sum
 from noslip.integrators.families import frame_free
-from noslip.integrators.families.bracket_state import PAST, BracketState, followed
+from noslip.integrators.families.bracket_state import PAST, BracketState, energy_size, followed
 from noslip.numerics.discrete_gradients import noise
 from noslip.numerics.pytrees import replaced
 
@@ -185,7 +185,7 @@ def _at(
     M = system.mass_matrix(point.q)
     G = jnp.sum(X * (M @ X), axis=0)
     K = jnp.sum((point.rho**2 + d[n:] ** 2) / G)
-    S = jnp.abs(energy.value) + jnp.abs(jnp.dot(point.rho, point.y))  # |H| + |p . v|
+    S = energy_size(system, q.value, energy, jnp.dot(point.rho, point.y))
     level, f = noise(S, K), (gradient + before)[:n] / 2
     if system.force is not None:
         energy = followed(energy, point.energy(), level)

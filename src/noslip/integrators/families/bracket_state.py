@@ -5,9 +5,11 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import Array
 
+from noslip.geometry.frame_free import rounding_of_potential
 from noslip.numerics.discrete_gradients import noise
 from noslip.numerics.pytrees import pytree
 from noslip.numerics.sums import Sum
+from noslip.system import System
 
 PAST = 5  # increments that the guess is extrapolated from
 
@@ -41,18 +43,23 @@ class FullSpaceState(BracketState):
     lam_t: Array
 
 
-def with_multipliers(state: BracketState, lam: Array, lam_t: Array) -> FullSpaceState:
+def energy_size(system: System, q: Array, energy: Sum, twice: Array) -> Array:
+    """Of what is rounded where H is evaluated: |H| + |p . v|, and the terms of V, which may cancel."""
+    return jnp.abs(energy.value) + jnp.abs(twice) + rounding_of_potential(system, q)
+
+
+def with_multipliers(system: System, state: BracketState, lam: Array, lam_t: Array) -> FullSpaceState:
     """The same point with these multipliers."""
     kept = {name: getattr(state, name) for name in BracketState.__dataclass_fields__} | {
-        "noise": _noise(state)
+        "noise": _noise(system, state)
     }
     return FullSpaceState(**kept, lam=lam, lam_t=lam_t)
 
 
-def _noise(state: BracketState) -> Array:
+def _noise(system: System, state: BracketState) -> Array:
     """The threshold, with the motions of q and of p apart: a force that the reactions nearly balance is in
     the gradient, and taken together with the change of p it would hide that a body hardly moves."""
-    S = jnp.abs(state.energy.value) + jnp.abs(jnp.dot(state.rho.value, state.v))  # |H| + |p . v|
+    S = energy_size(system, state.q.value, state.energy, jnp.dot(state.rho.value, state.v))
     squares = [jnp.sum(x.reshape(2, -1) ** 2, axis=1) for x in (state.gradient, state.past[0])]
     return noise(S, jnp.sqrt(jnp.dot(*squares)))
 

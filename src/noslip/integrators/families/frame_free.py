@@ -18,7 +18,7 @@ from jax import Array
 from noslip.geometry.frame_free import FreeBracket, Plane, potential
 from noslip.geometry.holonomic import across
 from noslip.geometry.polar import PolarBracket
-from noslip.integrators.families.bracket_state import PAST, BracketState, followed
+from noslip.integrators.families.bracket_state import PAST, BracketState, energy_size, followed
 from noslip.numerics.discrete_gradients import noise
 from noslip.numerics.linear import spd_solve
 from noslip.numerics.sums import Sum
@@ -76,7 +76,7 @@ def _at(
     inverse = spd_solve(M, jnp.eye(n))
     dV = jax.grad(potential, 1)(system, q.value)
     twice, f = jnp.dot(p.value, v), (dV + before) / 2
-    level = noise(jnp.abs(E.value) + jnp.abs(twice), twice + jnp.dot(net, inverse @ net))
+    level = noise(energy_size(system, q.value, E, twice), twice + jnp.dot(net, inverse @ net))
     if system.force is not None:
         E = followed(E, twice / 2 + potential(system, q.value), level)
     K = twice + jnp.dot(d[n:], inverse @ d[n:]) + h**2 * jnp.sum(f**2 / jnp.diagonal(M))
