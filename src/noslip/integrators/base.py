@@ -15,6 +15,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import fields
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, TypeAlias
 
 import jax
@@ -43,12 +44,14 @@ __all__ = [
     "Sum",
     "inside",
     "kinetic_sizes",
+    "of_positions",
     "pytree",
     "replaced",
     "require_interval",
     "require_one_of",
 ]
 
+ROUNDINGS = 16 * 2.0**-52
 INWARD = 16 * 2.0**-52  # of a time, from an end of a step: more than its own round-off
 VOCABULARY: Mapping[str, str] = {
     "constraint": "phi(q, v) = 0 at every saved state, to round-off",
@@ -179,6 +182,12 @@ class Integrator:
         """Sizes of the unknowns, against which the solve judges their last increments."""
         raise NotImplementedError(f"{type(self).__name__} must define scale, or step")
 
+    def grain(self, system: System, state: OwnState, guess: PyTree, h: Array) -> PyTree:
+        """By how much the unknowns may jump where positions change by their last digits. An iteration that
+        goes on to jump by no more than that has found what there is. Methods without this hook are judged by
+        `scale` alone."""
+        raise NotImplementedError(f"{type(self).__name__} has no grain")
+
     def fixed_point(self, system: System, state: OwnState, x: PyTree, h: Array) -> PyTree:
         """F(x) of a method of the form x = F(x), contracting where the step is not too large."""
         raise NotImplementedError(f"{type(self).__name__} must define fixed_point, residual or step")
@@ -226,14 +235,16 @@ class Integrator:
     def solved(self, system: System, state: OwnState, guess: PyTree, h: Array) -> tuple[PyTree, Solve]:
         """The unknowns of the step, found from `guess`, with the record of the solve."""
         scale = self.scale(system, state, guess, h)
+        grain = partial(self.grain, system, state, guess, h) if self.defines("grain") else None
         if not self.defines("fixed_point"):
-            return solve(lambda x: self.residual(system, state, x, h), guess, scale)
+            return solve(lambda x: self.residual(system, state, x, h), guess, scale, grain)
         own = self.defines("simplified_newton")
         return iterate(
             lambda x: self.fixed_point(system, state, x, h),
             guess,
             scale,
             (lambda x: self.simplified_newton(system, state, x, h)) if own else None,
+            grain,
         )
 
     # ---- asked by what runs it ----------------------------------------------------------------------
@@ -344,14 +355,24 @@ class Integrator:
 def kinetic_sizes(system: System, q: Array, v: Array, d: Array, h: Array) -> tuple[Array, Array]:
     """Sizes of velocities and multipliers in the kinetic metric, for `scale`, so that no choice of units
     matters: a velocity component can be sqrt(K / M_ii) and an impulse sqrt(K / C_aa), C = mu M^-1 mu^T, with
-    K = v.Mv + d.Md + h^2 f.M^-1 f, d the guessed increment of v and f the forces: what is left of an impulse
-    h f that others balance is round-off of its size, also where nothing moves."""
+    K = v.Mv + d.Md + h^2 f.M^-1 f + a.M^-1 a, d the guessed increment of v, f the forces and a the part of
+    the momenta without v: what is left of impulses h f that balance, and of changes of a, is round-off of
+    their size, also where nothing moves."""
     M, mu = system.mass_matrix(q), system.mu(q, v)
     diagonal = jnp.diagonal(M)
-    squares = system.dL_dq(q, v) ** 2 + system.applied_force(q, v) ** 2
-    kinetic = v @ M @ v + d @ M @ d + h**2 * jnp.sum(squares / diagonal)
+    impulses = h**2 * (system.dL_dq(q, v) ** 2 + system.applied_force(q, v) ** 2)
+    kinetic = v @ M @ v + d @ M @ d
+    kinetic = kinetic + jnp.sum((impulses + system.momentum(q, jnp.zeros_like(q)) ** 2) / diagonal)
     stiffness = jnp.sum(mu**2 / diagonal, axis=1)  # the diagonal of C, for a diagonal M
     return jnp.sqrt(kinetic / diagonal), jnp.sqrt(kinetic / stiffness) / jnp.abs(h)
+
+
+def of_positions(system: System, q: Array, h: Array) -> tuple[Array, Array]:
+    """Of velocities and multipliers what moves positions by some ROUNDINGS in a step, for `grain`."""
+    M, mu = system.mass_matrix(q), system.mu(q, jnp.zeros_like(q))
+    diagonal = jnp.diagonal(M)
+    K = jnp.sum(diagonal * (ROUNDINGS / h * q) ** 2)
+    return jnp.sqrt(K / diagonal), jnp.sqrt(K / jnp.sum(mu**2 / diagonal, axis=1)) / jnp.abs(h)
 
 
 def inside(t: Array, h: Array, c: float | Array) -> Array:

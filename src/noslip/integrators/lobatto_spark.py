@@ -24,7 +24,7 @@ from jax import Array
 
 from noslip.geometry.holonomic import at_stages
 from noslip.integrators.base import Integrator, Observation, inside, require_one_of
-from noslip.integrators.families.states import Stages, VelocityState, kinetic_scale
+from noslip.integrators.families.states import Stages, VelocityState, kinetic_scale, position_grain
 from noslip.numerics.collocation import Lobatto, lobatto
 from noslip.system import System
 
@@ -68,13 +68,14 @@ class LobattoSpark(Integrator):
 
     def scale(self, system: System, state: VelocityState, guess: Stages, h: Array) -> Stages:
         one = kinetic_scale(system.at(state.t.value), state.q.value, state.v.value, guess.d, h)
-        V, lam = (jnp.broadcast_to(x, (self.stages, x.size)) for x in (one.d, one.lam))
-        return Stages(V, lam, one.d)
+        return Stages.alike(one, self.stages)
+
+    def grain(self, system: System, state: VelocityState, guess: Stages, h: Array) -> Stages:
+        return Stages.alike(position_grain(system, state, h), self.stages)
 
     def residual(self, system: System, state: VelocityState, x: Stages, h: Array) -> Stages:
         rule, q, v, t = self.rule, state.q.value, state.v.value, state.t.value
-        V, v1 = v + x.V, v + x.d
-        Q = q + h * (rule.A @ V)
+        V, v1, Q = v + x.V, v + x.d, q + h * (rule.A @ (v + x.V))
 
         def at(Q: Array, V: Array, lam: Array, c: Array) -> tuple[Array, Array, Array]:
             tc = inside(t, h, c)
@@ -83,18 +84,17 @@ class LobattoSpark(Integrator):
             return system.momentum(Q, V, t + c * h), force, system.phi(Q, V, t + c * h)
 
         P, F, phi = jax.vmap(at)(Q, V, x.lam, jnp.asarray(rule.c))
-        p, end = system.momentum(q, v, t), system.at(t + h)
+        end = system.at(t + h)
         powers = rule.b * np.vander(rule.c, self.stages - 1, increasing=True).T
         means = rule.A[1:] @ V / rule.c[1:, None]
         inner = at_stages(system, q, means, t, h, rule.c[1:], powers @ phi)
         constraint = jnp.concatenate([inner, end.phi(Q[-1], v1)[None]])
-        change = end.momentum(Q[-1], v1) - p
-        return Stages(P - p - h * (rule.B @ F), constraint, change - h * (rule.b @ F))
+        p, p1 = system.momentum(q, v, t), end.momentum(Q[-1], v1)
+        return Stages(P - p - h * (rule.B @ F), constraint, p1 - p - h * (rule.b @ F))
 
     def update(self, system: System, state: VelocityState, x: Stages, h: Array) -> VelocityState:
         q = state.q.plus(h * (self.rule.b @ (state.v.value + x.V)))
-        t = state.t.plus(h)
-        return VelocityState(t, q, state.v.plus(x.d), x.lam[-1], t.value)
+        return VelocityState(t := state.t.plus(h), q, state.v.plus(x.d), x.lam[-1], t.value)
 
     def observe(self, state: VelocityState) -> Observation:
         return Observation(state.t.value, state.q.value, state.v.value, state.lam, state.lam_t)

@@ -23,7 +23,7 @@ from jax import Array
 
 from noslip.integrators.base import Integrator, Observation, Sum
 from noslip.integrators.families import inner_nodes
-from noslip.integrators.families.states import Unknown, VelocityState, kinetic_scale
+from noslip.integrators.families.states import Unknown, VelocityState, kinetic_scale, position_grain
 from noslip.system import System
 
 
@@ -47,6 +47,9 @@ class SemiImplicitDLA(Integrator):
 
     def scale(self, system: System, state: VelocityState, guess: Unknown, h: Array) -> Unknown:
         return kinetic_scale(system.at(state.t.value), state.q.value, state.v.value, guess.d, h)
+
+    def grain(self, system: System, state: VelocityState, guess: Unknown, h: Array) -> Unknown:
+        return position_grain(system, state, h)
 
     def residual(self, system: System, state: VelocityState, x: Unknown, h: Array) -> Unknown:
         q, v, t = state.q.value, state.v.value, state.t.value

@@ -39,6 +39,9 @@ LEAST_RATE = 1 / 32  # a measured rate of contraction below this is not relied u
 
 
 MapAt = Callable[[PyTree], Callable[[PyTree], PyTree]]
+Grain = Callable[
+    [], PyTree
+]  # increments of the unknowns that mean nothing; asked where an iteration stagnates
 
 
 class Status(enum.IntEnum):
@@ -90,9 +93,12 @@ class Solve:
     status: Array
 
 
-def solve(residual: Callable[[PyTree], PyTree], guess: PyTree, scale: PyTree) -> tuple[PyTree, Solve]:
-    """Solve residual(x) = 0 for a pytree x, from `guess`."""
-    return _root(residual, lambda f: f, _newton, guess, scale)
+def solve(
+    residual: Callable[[PyTree], PyTree], guess: PyTree, scale: PyTree, grain: Grain | None = None
+) -> tuple[PyTree, Solve]:
+    """Solve residual(x) = 0 for a pytree x, from `guess`. Increments that no longer shrink and are no larger
+    than `grain` are a solution too."""
+    return _root(residual, lambda f: f, _newton, guess, scale, grain)
 
 
 def iterate(
@@ -100,9 +106,10 @@ def iterate(
     guess: PyTree,
     scale: PyTree,
     simplified_newton: MapAt | None = None,
+    grain: Grain | None = None,
 ) -> tuple[PyTree, Solve]:
     """Solve x = function(x) for a pytree x, from `guess`. Where `function` does not contract, the map that
-    `simplified_newton` makes at a given x is iterated instead."""
+    `simplified_newton` makes at a given x is iterated instead. `grain` is that of `solve`."""
     unravel = ravel_pytree(guess)[1]
 
     def flat(x: Array) -> Callable[[Array], Array]:
@@ -111,7 +118,7 @@ def iterate(
         return lambda x: ravel_pytree(made(unravel(x)))[0]
 
     method = partial(_fixed_point, None if simplified_newton is None else flat)
-    return _root(function, lambda F: lambda x: x - F(x), method, guess, scale)
+    return _root(function, lambda F: lambda x: x - F(x), method, guess, scale, grain)
 
 
 _not_differentiated: ContextVar[Any] = ContextVar("not differentiated", default=None)
@@ -131,9 +138,10 @@ def without_derivatives() -> Iterator[None]:
 def _root(
     function: Callable[[PyTree], PyTree],
     equation: Callable[[Callable[[Array], Array]], Callable[[Array], Array]],
-    method: Callable[[Callable[[Array], Array], Array, Array], tuple[Array, Solve]],
+    method: Callable[[Callable[[Array], Array], Array, Array, Grain], tuple[Array, Solve]],
     guess: PyTree,
     scale: PyTree,
+    grain: Grain | None,
 ) -> tuple[PyTree, Solve]:
     """The root of equation(function) by `method`; derivatives by the implicit function theorem."""
     x0, unravel = ravel_pytree(guess)
@@ -143,15 +151,19 @@ def _root(
     def flat(x: Array) -> Array:
         return ravel_pytree(function(unravel(x)))[0]
 
+    def stagnating() -> Array:
+        return jnp.zeros_like(x0) if grain is None else lax.stop_gradient(ravel_pytree(grain())[0])
+
     if get_opaque_trace_state() == _not_differentiated.get():
-        x, record = method(jax.jit(flat), x0, sizes)  # traced once, though it is asked for in several places
+        # traced once, though it is asked for in several places
+        x, record = method(jax.jit(flat), x0, sizes, stagnating)
         return unravel(x), _whole_counts(record)
 
     def linear_solve(f: Callable[[Array], Array], y: Array) -> Array:
         return linear.inverse(jax.jacfwd(f)(jnp.zeros_like(y))) @ y
 
     x, record = lax.custom_root(
-        equation(flat), x0, lambda _, x: method(flat, x, sizes), linear_solve, has_aux=True
+        equation(flat), x0, lambda _, x: method(flat, x, sizes, stagnating), linear_solve, has_aux=True
     )
     return unravel(x), _whole_counts(record)
 
@@ -170,7 +182,7 @@ class _Iteration:
 
 
 def _fixed_point(
-    simplified_newton: MapAt | None, F: Callable[[Array], Array], x0: Array, sizes: Array
+    simplified_newton: MapAt | None, F: Callable[[Array], Array], x0: Array, sizes: Array, grain: Grain
 ) -> tuple[Array, Solve]:
     """Iterate F; where it does not contract, or too slowly, Newton for x - F(x), simplified or full."""
     weights = _weights(x0, sizes)
@@ -193,9 +205,9 @@ def _fixed_point(
     settled, _ = lax.while_loop(go_on, turn, (start, jnp.array(0)))
     failed = ~((settled.size <= STAGNATED) & (settled.count < LIMIT))
     if simplified_newton is None:
-        last, _ = _full_newton(lambda x: x - F(x), x0, settled, x0, failed, weights)
+        last, _ = _full_newton(lambda x: x - F(x), x0, settled, x0, failed, weights, grain)
     else:
-        last = _simplified_newton(simplified_newton, x0, settled, failed, weights)
+        last = _simplified_newton(simplified_newton, x0, settled, failed, weights, grain)
     residual = last.size * jnp.max(sizes + jnp.abs(last.x))  # a bound, which costs nothing per evaluation
     return last.x, _record(last, residual)
 
@@ -205,17 +217,29 @@ def _turn(F: Callable[[Array], Array], it: _Iteration, weights: Array) -> _Itera
     return _Iteration(x, it.count + 1, _size(x - it.x, weights), it.size)
 
 
+def _size_in_grains(dx: Array, weights: Array, grain: Array) -> Array:
+    """The size of an increment, but STAGNATED at most where it is no more than grain."""
+    size = _size(dx, weights)
+    return jnp.where(jnp.all(jnp.abs(dx) <= grain), jnp.minimum(size, STAGNATED), size)
+
+
 def _simplified_newton(
-    map_at: MapAt, x0: Array, settled: _Iteration, failed: Array, weights: Array
+    map_at: MapAt, x0: Array, settled: _Iteration, failed: Array, weights: Array, grain: Grain
 ) -> _Iteration:
     """Where `failed`, iterate the map made at the last iterate, and make it anew whenever it does not halve
     the increment; elsewhere all as it is, and nothing is computed."""
 
     def newton_fallback(x0: Array, settled: _Iteration, failed: Array, weights: Array) -> _Iteration:
+        small = grain()
+
         def with_a_new_map(it: _Iteration) -> _Iteration:
             F = map_at(it.x)
             fresh = _Iteration(it.x, it.count, jnp.array(1e300), jnp.array(jnp.inf))
-            return lax.while_loop(quick, lambda it: _turn(F, it, weights), fresh)
+            return lax.while_loop(quick, partial(turn, F), fresh)
+
+        def turn(F: Callable[[Array], Array], it: _Iteration) -> _Iteration:
+            x = F(it.x)
+            return _Iteration(x, it.count + 1, _size_in_grains(x - it.x, weights, small), it.size)
 
         def quick(it: _Iteration) -> Array:
             return (it.size > SETTLED) & (it.size < 0.5 * it.before) & (it.count < 2 * LIMIT)
@@ -237,7 +261,7 @@ def _restart(x0: Array, settled: _Iteration, failed: Array) -> _Iteration:
     return _Iteration(x, settled.count, size, before)
 
 
-def _newton(f: Callable[[Array], Array], x0: Array, sizes: Array) -> tuple[Array, Solve]:
+def _newton(f: Callable[[Array], Array], x0: Array, sizes: Array, grain: Grain) -> tuple[Array, Solve]:
     """Chord iteration with the Jacobian at the guess; where it does not settle, full Newton."""
     J = jax.jacfwd(f)(x0)
     inverse, weights = linear.solver(J, sizes), _weights(x0, sizes)
@@ -257,7 +281,7 @@ def _newton(f: Callable[[Array], Array], x0: Array, sizes: Array) -> tuple[Array
     settled, r = lax.while_loop(go_on, turn, (start, jnp.zeros_like(x0)))
     # increments that stop shrinking above round-off mean that the Jacobian at the guess does not do
     failed = ~(settled.size <= 64 * EPS)
-    last, r = _full_newton(f, x0, settled, r, failed, weights)
+    last, r = _full_newton(f, x0, settled, r, failed, weights, grain)
     return last.x, _record(last, jnp.max(jnp.abs(r)))
 
 
@@ -271,18 +295,21 @@ def _size(dx: Array, weights: Array) -> Array:
 
 
 def _full_newton(
-    f: Callable[[Array], Array], x0: Array, settled: _Iteration, r: Array, failed: Array, weights: Array
-) -> tuple[_Iteration, Array]:
+    f: Callable[[Array], Array], x0: Array, settled: _Iteration, r: Array, failed: Array, weights: Array,
+    grain: Grain,
+) -> tuple[_Iteration, Array]:  # fmt: skip
     """Newton's method with the Jacobian of every iterate, where `failed`; elsewhere all as it is."""
 
     def newton_fallback(
         x0: Array, settled: _Iteration, r: Array, failed: Array, weights: Array
     ) -> tuple[_Iteration, Array]:
+        small = grain()
+
         def turn(carry: tuple[_Iteration, Array]) -> tuple[_Iteration, Array]:
             it = carry[0]
             r, J = linear.value_and_jacobian(f, it.x)
             dx = linear.solve(J, r)
-            return _Iteration(it.x - dx, it.count + 1, _size(dx, weights), it.size), r
+            return _Iteration(it.x - dx, it.count + 1, _size_in_grains(dx, weights, small), it.size), r
 
         def go_on(carry: tuple[_Iteration, Array]) -> Array:
             # near round-off an increment that no longer shrinks has stagnated; far from it Newton may wander

@@ -20,7 +20,7 @@ from noslip.geometry.bracket import Bracket, Chart, MiddlePoint, Point, refusal
 from noslip.geometry.frame_free import FreeBracket
 from noslip.geometry.frames import Frame
 from noslip.geometry.polar import PolarBracket
-from noslip.integrators.base import Integrator, Observation, Sum
+from noslip.integrators.base import ROUNDINGS, Integrator, Observation, Sum, of_positions
 from noslip.integrators.families import frame_free
 from noslip.integrators.families.bracket_state import PAST, BracketState, energy_size, followed
 from noslip.numerics.discrete_gradients import noise
@@ -119,6 +119,15 @@ class OnDStar(Integrator):
         if system.force is not None:
             sizes = sizes + self._pushed(system, state, h)
         return jnp.broadcast_to(sizes, guess.shape)
+
+    def grain(self, system: System, state: BracketState, guess: Array, h: Array) -> Array:
+        q, M = state.q.value, system.mass_matrix(state.q.value)
+        v, _ = of_positions(system, q, h)
+        momenta = jnp.diagonal(M) * v
+        if self.form(system) is None:
+            momenta = jnp.abs(self._frame(system, state.signs, q, h * state.v)(q)).T @ momenta
+        moved = jnp.abs(h) * v + ROUNDINGS * jnp.abs(q)
+        return jnp.broadcast_to(jnp.concatenate([moved, momenta]), guess.shape)
 
     def _pushed(self, system: System, state: BracketState, h: Array) -> Array:
         """What `force` may move z by in a step. It may come to a body that rests, and the reaction may

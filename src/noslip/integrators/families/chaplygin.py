@@ -28,6 +28,7 @@ from noslip.geometry.chaplygin import Reduction, make_group
 from noslip.geometry.groups import Group, spelled
 from noslip.geometry.hamiltonization import Hamiltonization
 from noslip.integrators.base import (
+    ROUNDINGS,
     Integrator,
     Observation,
     OwnState,
@@ -149,6 +150,11 @@ class OnBase(Integrator):
         reduced, w = self.reduced(system), guess / h
         G = reduced.metric(state.q.value[reduced.base_index])
         return jnp.abs(h) * jnp.sqrt(jnp.abs(w @ G @ w / jnp.diagonal(G)))
+
+    def grain(self, system: System, state: OwnState, guess: Array, h: Array) -> Array:
+        reduced, r = self.reduced(system), state.q.value[self.reduced(system).base_index]
+        G = jnp.diagonal(reduced.metric(r))
+        return ROUNDINGS * jnp.sqrt(jnp.sum(G * r**2) / G)
 
     def residual(self, system: System, state: OwnState, d: Array, h: Array) -> Array:
         return self.momenta(system, state, d, h)[0] - state.P

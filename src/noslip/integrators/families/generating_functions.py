@@ -22,7 +22,7 @@ from jax import Array
 
 from noslip.geometry.holonomic import kept_rates
 from noslip.integrators.base import Integrator, Observation, Sum, inside
-from noslip.integrators.families.states import Unknown, VelocityState, kinetic_scale
+from noslip.integrators.families.states import Unknown, VelocityState, kinetic_scale, position_grain
 from noslip.numerics.linear import spd_solve
 from noslip.numerics.pytrees import PyTree
 from noslip.numerics.sums import average
@@ -77,6 +77,10 @@ class Generating(Integrator):
     def scale(self, system: System, state: VelocityState, guess: PyTree, h: Array) -> PyTree:
         d, _ = parted(guess)
         one = kinetic_scale(system.at(state.t.value), state.q.value, state.v.value, d, h)
+        return one.d if system.rows == system.m else Unknown(one.d, one.lam[system.m :])
+
+    def grain(self, system: System, state: VelocityState, guess: PyTree, h: Array) -> PyTree:
+        one = position_grain(system, state, h)
         return one.d if system.rows == system.m else Unknown(one.d, one.lam[system.m :])
 
     def residual(self, system: System, state: VelocityState, x: PyTree, h: Array) -> PyTree:

@@ -14,7 +14,7 @@ from jax import Array
 
 from noslip.engine.translate import depends_on
 from noslip.integrators.base import Integrator, Observation
-from noslip.integrators.families.states import Unknown, VelocityState, kinetic_scale
+from noslip.integrators.families.states import Unknown, VelocityState, kinetic_scale, position_grain
 
 if TYPE_CHECKING:
     from noslip.system import System
@@ -40,6 +40,9 @@ class LagrangeDAlembert(Integrator):
 
     def scale(self, system: System, state: VelocityState, guess: Unknown, h: Array) -> Unknown:
         return kinetic_scale(system.at(state.t.value), state.q.value, state.v.value, guess.d, h)
+
+    def grain(self, system: System, state: VelocityState, guess: Unknown, h: Array) -> Unknown:
+        return position_grain(system, state, h)
 
     def update(self, system: System, state: VelocityState, x: Unknown, h: Array) -> VelocityState:
         v, t = state.v.plus(x.d), state.t.plus(h)

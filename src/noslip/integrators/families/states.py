@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import jax.numpy as jnp
 from jax import Array
 
-from noslip.integrators.base import Sum, kinetic_sizes, pytree
+from noslip.integrators.base import State, Sum, kinetic_sizes, of_positions, pytree
 
 if TYPE_CHECKING:
     from noslip.system import System
@@ -48,6 +49,17 @@ class Stages:
     V: Array
     lam: Array
     d: Array
+
+    @classmethod
+    def alike(cls, one: Unknown, stages: int) -> Stages:
+        """The same for all stages."""
+        V, lam = (jnp.broadcast_to(x, (stages, x.size)) for x in (one.d, one.lam))
+        return cls(V, lam, one.d)
+
+
+def position_grain(system: System, state: State, h: Array) -> Unknown:
+    """What of an `Unknown` the last digits of the position decide."""
+    return Unknown(*of_positions(system.at(state.t.value), state.q.value, h))
 
 
 def kinetic_scale(system: System, q: Array, v: Array, d: Array, h: Array) -> Unknown:
