@@ -93,7 +93,8 @@ def test_it_solves_where_its_base_does_and_finds_the_same_motion(frame, step_siz
     base = DiscreteGradient(frame=frame)
     system, q, v = stiff_pair(1e8)
     plain, run = (simulate(system, m, q, v, step_size=step_size, steps=300) for m in (base, Projected(base)))
-    assert worst(run) < 10 * worst(plain) < 1e-11  # of an elongation that is a small part of q
+    # of an elongation that is a small part of q: one rounding of q changes the energy by 2e-13
+    assert worst(run) < 10 * worst(plain) < 2e-11
     assert_allclose(run.q, plain.q, atol=1e-11)
 
 

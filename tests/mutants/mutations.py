@@ -95,8 +95,8 @@ OF_METHODS = [
     _of(
         INTEGRATORS,
         "full_space_discrete_gradient",
-        "with_multipliers(super().update(system, state, x, h), lam, state.t.value + h / 2)",
-        "with_multipliers(super().update(system, state, x, h), lam, state.t.value)",
+        "with_multipliers(system, super().update(system, state, x, h), lam, state.t.value + h / 2)",
+        "with_multipliers(system, super().update(system, state, x, h), lam, state.t.value)",
         DATES,
     ),
     _of(

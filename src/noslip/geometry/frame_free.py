@@ -29,10 +29,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from noslip.engine.translate.rounding import rounding
 from noslip.geometry.bracket import ByPoints
 from noslip.numerics.discrete_gradients import Step, sixth
 from noslip.numerics.linear import WRITTEN_OUT, solve, spd_solve
-from noslip.numerics.rounding import rounding
 from noslip.system import System
 from noslip.system.derived import lagrangian_by, momentum_along, value
 

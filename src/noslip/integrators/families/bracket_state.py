@@ -44,8 +44,9 @@ class FullSpaceState(BracketState):
 
 
 def energy_size(system: System, q: Array, energy: Sum, twice: Array) -> Array:
-    """Of what is rounded where H is evaluated: |H| + |p . v|, and the terms of V, which may cancel."""
-    return jnp.abs(energy.value) + jnp.abs(twice) + rounding_of_potential(system, q)
+    """Of what is rounded where H is evaluated: |H| + |p . v|, and the terms of V, which may cancel. Two values
+    of V differ by EPS times its rounding at most, and NOISE is 4 EPS."""
+    return jnp.abs(energy.value) + jnp.abs(twice) + rounding_of_potential(system, q) / 4
 
 
 def with_multipliers(system: System, state: BracketState, lam: Array, lam_t: Array) -> FullSpaceState:

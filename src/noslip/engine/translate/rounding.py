@@ -4,8 +4,8 @@ Along the operations of f, each z = f_k(x, y, ...) has the error
 
     e_z = |df_k/dx| e_x + |df_k/dy| e_y + ... + |z|
 
-and an argument x itself |x| (running error analysis, Wilkinson 1986). So 1 - cos(x) has about 1, also near
-x = 0, where its value has none. What is inside a loop or a branch counts as one operation.
+and an argument x itself |x|. So 1 - cos(x) has about 1, also near x = 0, where its value has none. What is
+inside a loop or a branch counts as one operation.
 """
 
 from __future__ import annotations
@@ -16,34 +16,36 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
-from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, jaxpr_as_fun
+from jax.extend.core import ClosedJaxpr, JaxprEqn, Literal, Var, jaxpr_as_fun
 from jax.typing import ArrayLike
 
-CALLS = ("pjit", "jit", "closed_call", "custom_jvp_call", "custom_vjp_call")  # functions written elsewhere
+from noslip.engine.translate.jaxprs import inner
+
 EXACT = {  # operations that move or choose numbers
     "broadcast_in_dim", "concatenate", "convert_element_type", "copy", "dynamic_slice", "expand_dims",
     "gather", "neg", "pad", "reshape", "rev", "select_n", "slice", "squeeze", "stop_gradient", "transpose",
 }  # fmt: skip
-BRANCHES = ("while", "scan", "cond")
+BRANCHES = {"while", "scan", "cond"}
 Number = tuple[Array, Array]  # a value and its error
+Known = dict[Var, Number]
 
 
 def rounding(f: Callable[[Array], Array], x: Array) -> Array:
     """The error of f(x), a single number; 0 where the bound is infinite or has no value."""
-    made = jax.make_jaxpr(f)(x)
-    error = _errors(made.jaxpr, made.consts, [(x, jnp.abs(x))])[0][1]
+    error = _errors(jax.make_jaxpr(f)(x), [(x, jnp.abs(x))])[0][1]
     return lax.stop_gradient(jnp.where(jnp.isfinite(error), error, 0.0))
 
 
-def _errors(jaxpr: Jaxpr, consts: Sequence[Array], given: list[Number]) -> list[Number]:
-    known: dict[Var, Number] = dict(zip(jaxpr.invars, given, strict=True))
-    known |= {var: _exact(c) for var, c in zip(jaxpr.constvars, consts, strict=True)}
-    for equation in jaxpr.eqns:
-        known.update(zip(equation.outvars, _of(jaxpr, equation, known), strict=True))
-    return [_known(x, known) for x in jaxpr.outvars]
+def _errors(closed: ClosedJaxpr, given: Sequence[Number]) -> list[Number]:
+    own = closed.jaxpr
+    known: Known = dict(zip(own.invars, given, strict=True))
+    known |= {var: _exact(c) for var, c in zip(own.constvars, closed.consts, strict=True)}
+    for equation in own.eqns:
+        known.update(zip(equation.outvars, _of(closed, equation, known), strict=True))
+    return [_known(x, known) for x in own.outvars]
 
 
-def _known(x: Var | Literal, known: dict[Var, Number]) -> Number:
+def _known(x: Var | Literal, known: Known) -> Number:
     return _exact(x.val) if isinstance(x, Literal) else known[x]
 
 
@@ -51,14 +53,15 @@ def _exact(x: ArrayLike) -> Number:
     return jnp.asarray(x), jnp.zeros(jnp.shape(x))
 
 
-def _of(jaxpr: Jaxpr, equation: JaxprEqn, known: dict[Var, Number]) -> list[Number]:
-    name, inner = equation.primitive.name, equation.params.get("jaxpr", equation.params.get("call_jaxpr"))
-    if name in CALLS and isinstance(inner, ClosedJaxpr):
-        return _errors(inner.jaxpr, inner.consts, [_known(a, known) for a in equation.invars])
-    given = list(dict.fromkeys(a for a in equation.invars if isinstance(a, Var)))
-    alone = jaxpr.replace(constvars=[], invars=given, outvars=equation.outvars, eqns=[equation])
-    z, x = jaxpr_as_fun(ClosedJaxpr(alone, ())), [known[a][0] for a in given]
-    e = [known[a][1] for a in given]
+def _of(closed: ClosedJaxpr, equation: JaxprEqn, known: Known) -> list[Number]:
+    """The results of an operation."""
+    name, functions = equation.primitive.name, inner(equation)
+    numbers = [_known(x, known) for x in equation.invars]
+    if name not in BRANCHES and functions and len(functions[0].in_avals) == len(numbers):
+        return _errors(functions[0], numbers)
+    given = list(dict.fromkeys(x for x in equation.invars if isinstance(x, Var)))
+    alone = closed.jaxpr.replace(constvars=[], invars=given, outvars=equation.outvars, eqns=[equation])
+    z, x, e = jaxpr_as_fun(ClosedJaxpr(alone, ())), [known[a][0] for a in given], [known[a][1] for a in given]
     return [(out, _error(partial(_output, z, k), name, out, x, e)) for k, out in enumerate(z(*x))]
 
 
@@ -76,8 +79,7 @@ def _error(z: Callable[..., Array], name: str, out: Array, x: list[Array], e: li
         x = [jnp.abs(y) for y in x]
     for i, y in enumerate(x):
         if jnp.issubdtype(y.dtype, jnp.floating):
-            along = partial(_with, z, x, i)
-            error = error + jnp.abs(jax.jvp(along, (y,), (e[i],))[1])
+            error = error + jnp.abs(jax.jvp(partial(_with, z, x, i), (y,), (e[i],))[1])
     return error
 
 
