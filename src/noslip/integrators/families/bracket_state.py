@@ -44,8 +44,8 @@ class FullSpaceState(BracketState):
 
 
 def energy_size(system: System, q: Array, energy: Sum, twice: Array) -> Array:
-    """Of what is rounded where H is evaluated: |H| + |p . v|, and the terms of V, which may cancel. Two values
-    of V differ by EPS times its rounding at most, and NOISE is 4 EPS."""
+    """Of what is rounded where H is evaluated: |H| + |p . v|, and the terms of V, which may cancel. Two
+    values of V differ by EPS times its rounding at most, and NOISE is 4 EPS."""
     return jnp.abs(energy.value) + jnp.abs(twice) + rounding_of_potential(system, q) / 4
 
 
