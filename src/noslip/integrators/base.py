@@ -44,11 +44,11 @@ __all__ = [
     "Sum",
     "inside",
     "kinetic_sizes",
-    "of_positions",
     "pytree",
     "replaced",
     "require_interval",
     "require_one_of",
+    "round_off",
 ]
 
 ROUNDINGS = 16 * 2.0**-52
@@ -183,9 +183,9 @@ class Integrator:
         raise NotImplementedError(f"{type(self).__name__} must define scale, or step")
 
     def grain(self, system: System, state: OwnState, guess: PyTree, h: Array) -> PyTree:
-        """By how much the unknowns may jump where positions change by their last digits. An iteration that
-        goes on to jump by no more than that has found what there is. Methods without this hook are judged by
-        `scale` alone."""
+        """By how much round-off may move the unknowns, whatever is left of the motion: that of positions, and
+        of forces that balance. Where increments no longer shrink, those within the grain are a solution.
+        Methods without this hook are judged by `scale` alone."""
         raise NotImplementedError(f"{type(self).__name__} has no grain")
 
     def fixed_point(self, system: System, state: OwnState, x: PyTree, h: Array) -> PyTree:
@@ -354,24 +354,24 @@ class Integrator:
 
 def kinetic_sizes(system: System, q: Array, v: Array, d: Array, h: Array) -> tuple[Array, Array]:
     """Sizes of velocities and multipliers in the kinetic metric, for `scale`, so that no choice of units
-    matters: a velocity component can be sqrt(K / M_ii) and an impulse sqrt(K / C_aa), C = mu M^-1 mu^T, with
-    K = v.Mv + d.Md + h^2 f.M^-1 f + a.M^-1 a, d the guessed increment of v, f the forces and a the part of
-    the momenta without v: what is left of impulses h f that balance, and of changes of a, is round-off of
-    their size, also where nothing moves."""
+    matters: with K = v.Mv + d.Md, d the guessed increment of v, a velocity component can be sqrt(K / M_ii)
+    and an impulse sqrt(K / C_aa), C = mu M^-1 mu^T."""
     M, mu = system.mass_matrix(q), system.mu(q, v)
     diagonal = jnp.diagonal(M)
-    impulses = h**2 * (system.dL_dq(q, v) ** 2 + system.applied_force(q, v) ** 2)
     kinetic = v @ M @ v + d @ M @ d
-    kinetic = kinetic + jnp.sum((impulses + system.momentum(q, jnp.zeros_like(q)) ** 2) / diagonal)
     stiffness = jnp.sum(mu**2 / diagonal, axis=1)  # the diagonal of C, for a diagonal M
     return jnp.sqrt(kinetic / diagonal), jnp.sqrt(kinetic / stiffness) / jnp.abs(h)
 
 
-def of_positions(system: System, q: Array, h: Array) -> tuple[Array, Array]:
-    """Of velocities and multipliers what moves positions by some ROUNDINGS in a step, for `grain`."""
-    M, mu = system.mass_matrix(q), system.mu(q, jnp.zeros_like(q))
+def round_off(system: System, q: Array, v: Array, h: Array) -> tuple[Array, Array]:
+    """By how much that may move velocities and multipliers in a step, for `grain`: some ROUNDINGS of q / h,
+    of the impulses h f and of the part a of the momenta without v, in the kinetic metric as in
+    `kinetic_sizes`, with the diagonal of M."""
+    M, mu = system.mass_matrix(q), system.mu(q, v)
     diagonal = jnp.diagonal(M)
-    K = jnp.sum(diagonal * (ROUNDINGS / h * q) ** 2)
+    impulses = h**2 * (system.dL_dq(q, v) ** 2 + system.applied_force(q, v) ** 2)
+    squares = (impulses + system.momentum(q, jnp.zeros_like(q)) ** 2) / diagonal
+    K = ROUNDINGS**2 * jnp.sum(squares + diagonal * (q / h) ** 2)
     return jnp.sqrt(K / diagonal), jnp.sqrt(K / jnp.sum(mu**2 / diagonal, axis=1)) / jnp.abs(h)
 
 

@@ -24,7 +24,7 @@ from jax import Array
 
 from noslip.geometry.holonomic import at_stages
 from noslip.integrators.base import Integrator, Observation, inside, require_one_of
-from noslip.integrators.families.states import Stages, VelocityState, kinetic_scale, position_grain
+from noslip.integrators.families.states import Stages, VelocityState, kinetic_grain, kinetic_scale
 from noslip.numerics.collocation import Lobatto, lobatto
 from noslip.system import System
 
@@ -71,7 +71,7 @@ class LobattoSpark(Integrator):
         return Stages.alike(one, self.stages)
 
     def grain(self, system: System, state: VelocityState, guess: Stages, h: Array) -> Stages:
-        return Stages.alike(position_grain(system, state, h), self.stages)
+        return Stages.alike(kinetic_grain(system, state, state.v.value, h), self.stages)
 
     def residual(self, system: System, state: VelocityState, x: Stages, h: Array) -> Stages:
         rule, q, v, t = self.rule, state.q.value, state.v.value, state.t.value

@@ -23,7 +23,7 @@ from jax import Array
 
 from noslip.integrators.base import Integrator, Observation, Sum
 from noslip.integrators.families import inner_nodes
-from noslip.integrators.families.states import Unknown, VelocityState, kinetic_scale, position_grain
+from noslip.integrators.families.states import Unknown, VelocityState, kinetic_grain, kinetic_scale
 from noslip.system import System
 
 
@@ -49,7 +49,7 @@ class SemiImplicitDLA(Integrator):
         return kinetic_scale(system.at(state.t.value), state.q.value, state.v.value, guess.d, h)
 
     def grain(self, system: System, state: VelocityState, guess: Unknown, h: Array) -> Unknown:
-        return position_grain(system, state, h)
+        return kinetic_grain(system, state, state.v.value, h)
 
     def residual(self, system: System, state: VelocityState, x: Unknown, h: Array) -> Unknown:
         q, v, t = state.q.value, state.v.value, state.t.value

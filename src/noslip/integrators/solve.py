@@ -34,14 +34,13 @@ FAR = 1e-6  # above this an increment need not shrink from one iteration to the 
 LIMIT = 50  # iterations
 STAGNATED = 64 * EPS  # below this an increment of a fixed point that no longer shrinks is round-off
 GROWTHS = 8  # that many increments larger than the one before mean that a map does not contract
-NOTHING = 1e-290  # a size below this is that of rest, and its inverse would be infinite
+GRAINS = 16 * EPS  # what is said of the size of an increment within the grain
+NOTHING = 1e-290  # the inverse of a smaller size may be infinite
 LEAST_RATE = 1 / 32  # a measured rate of contraction below this is not relied upon
 
 
 MapAt = Callable[[PyTree], Callable[[PyTree], PyTree]]
-Grain = Callable[
-    [], PyTree
-]  # increments of the unknowns that mean nothing; asked where an iteration stagnates
+Grain = Callable[[], PyTree]  # increments that round-off may make; asked where they no longer shrink
 
 
 class Status(enum.IntEnum):
@@ -146,24 +145,24 @@ def _root(
     """The root of equation(function) by `method`; derivatives by the implicit function theorem."""
     x0, unravel = ravel_pytree(guess)
     sizes = lax.stop_gradient(ravel_pytree(scale)[0])
-    sizes = jnp.where(sizes > NOTHING, sizes, 1.0)
+    sizes = jnp.where(sizes > 0, jnp.maximum(sizes, NOTHING), 1.0)
 
     def flat(x: Array) -> Array:
         return ravel_pytree(function(unravel(x)))[0]
 
-    def stagnating() -> Array:
+    def small() -> Array:
         return jnp.zeros_like(x0) if grain is None else lax.stop_gradient(ravel_pytree(grain())[0])
 
     if get_opaque_trace_state() == _not_differentiated.get():
         # traced once, though it is asked for in several places
-        x, record = method(jax.jit(flat), x0, sizes, stagnating)
+        x, record = method(jax.jit(flat), x0, sizes, small)
         return unravel(x), _whole_counts(record)
 
     def linear_solve(f: Callable[[Array], Array], y: Array) -> Array:
         return linear.inverse(jax.jacfwd(f)(jnp.zeros_like(y))) @ y
 
     x, record = lax.custom_root(
-        equation(flat), x0, lambda _, x: method(flat, x, sizes, stagnating), linear_solve, has_aux=True
+        equation(flat), x0, lambda _, x: method(flat, x, sizes, small), linear_solve, has_aux=True
     )
     return unravel(x), _whole_counts(record)
 
@@ -217,12 +216,6 @@ def _turn(F: Callable[[Array], Array], it: _Iteration, weights: Array) -> _Itera
     return _Iteration(x, it.count + 1, _size(x - it.x, weights), it.size)
 
 
-def _size_in_grains(dx: Array, weights: Array, grain: Array) -> Array:
-    """The size of an increment, but STAGNATED at most where it is no more than grain."""
-    size = _size(dx, weights)
-    return jnp.where(jnp.all(jnp.abs(dx) <= grain), jnp.minimum(size, STAGNATED), size)
-
-
 def _simplified_newton(
     map_at: MapAt, x0: Array, settled: _Iteration, failed: Array, weights: Array, grain: Grain
 ) -> _Iteration:
@@ -232,25 +225,39 @@ def _simplified_newton(
     def newton_fallback(x0: Array, settled: _Iteration, failed: Array, weights: Array) -> _Iteration:
         small = grain()
 
-        def with_a_new_map(it: _Iteration) -> _Iteration:
-            F = map_at(it.x)
+        def with_a_new_map(carry: tuple[_Iteration, Array]) -> tuple[_Iteration, Array]:
+            it, F = carry[0], map_at(carry[0].x)
             fresh = _Iteration(it.x, it.count, jnp.array(1e300), jnp.array(jnp.inf))
-            return lax.while_loop(quick, partial(turn, F), fresh)
 
-        def turn(F: Callable[[Array], Array], it: _Iteration) -> _Iteration:
-            x = F(it.x)
-            return _Iteration(x, it.count + 1, _size_in_grains(x - it.x, weights, small), it.size)
+            def turn(carry: tuple[_Iteration, Array]) -> tuple[_Iteration, Array]:
+                new = _turn(F, carry[0], weights)
+                return new, _within(new.x - carry[0].x, small)
 
-        def quick(it: _Iteration) -> Array:
+            return lax.while_loop(quick, turn, (fresh, jnp.array(False)))
+
+        def quick(carry: tuple[_Iteration, Array]) -> Array:
+            it = carry[0]
             return (it.size > SETTLED) & (it.size < 0.5 * it.before) & (it.count < 2 * LIMIT)
 
-        def go_on(it: _Iteration) -> Array:
-            shrinking = (it.size < it.before) | (it.size > STAGNATED)
+        def go_on(carry: tuple[_Iteration, Array]) -> Array:
+            it, within = carry
+            shrinking = (it.size < it.before) | ((it.size > STAGNATED) & ~within)
             return failed & (it.size > SETTLED) & shrinking & (it.count < 2 * LIMIT)
 
-        return lax.while_loop(go_on, with_a_new_map, _restart(x0, settled, failed))
+        start = _restart(x0, settled, failed), jnp.array(False)
+        return _in_grains(*lax.while_loop(go_on, with_a_new_map, start))
 
     return jax.jit(newton_fallback)(x0, settled, failed, weights)
+
+
+def _within(dx: Array, grain: Array) -> Array:
+    return jnp.all(jnp.abs(dx) <= grain)
+
+
+def _in_grains(last: _Iteration, within: Array) -> _Iteration:
+    """An iteration whose last increment is `within` the grain has settled."""
+    size = jnp.where(within, jnp.minimum(last.size, GRAINS), last.size)
+    return _Iteration(last.x, last.count, size, last.before)
 
 
 def _restart(x0: Array, settled: _Iteration, failed: Array) -> _Iteration:
@@ -305,19 +312,22 @@ def _full_newton(
     ) -> tuple[_Iteration, Array]:
         small = grain()
 
-        def turn(carry: tuple[_Iteration, Array]) -> tuple[_Iteration, Array]:
+        def turn(carry: tuple[_Iteration, Array, Array]) -> tuple[_Iteration, Array, Array]:
             it = carry[0]
             r, J = linear.value_and_jacobian(f, it.x)
             dx = linear.solve(J, r)
-            return _Iteration(it.x - dx, it.count + 1, _size_in_grains(dx, weights, small), it.size), r
+            it = _Iteration(it.x - dx, it.count + 1, _size(dx, weights), it.size)
+            return it, r, _within(dx, small)
 
-        def go_on(carry: tuple[_Iteration, Array]) -> Array:
+        def go_on(carry: tuple[_Iteration, Array, Array]) -> Array:
             # near round-off an increment that no longer shrinks has stagnated; far from it Newton may wander
-            it = carry[0]
-            shrinking = (it.size < 0.5 * it.before) | (it.size > FAR)
+            it, _, within = carry
+            shrinking = (it.size < 0.5 * it.before) | ((it.size > FAR) & ~within)
             return failed & (it.size > SETTLED) & shrinking & (it.count < 2 * LIMIT)
 
-        return lax.while_loop(go_on, turn, (_restart(x0, settled, failed), r))
+        start = _restart(x0, settled, failed), r, jnp.array(False)
+        last, r, within = lax.while_loop(go_on, turn, start)
+        return _in_grains(last, within), r
 
     return jax.jit(newton_fallback)(x0, settled, r, failed, weights)
 

@@ -5,7 +5,7 @@ Along the operations of f, each z = f_k(x, y, ...) has the error
     e_z = |df_k/dx| e_x + |df_k/dy| e_y + ... + |z|
 
 and an argument x itself |x|. So 1 - cos(x) has about 1, also near x = 0, where its value has none. What is
-inside a loop or a branch counts as one operation.
+inside a loop, a branch or an operation with functions of its own counts as one operation.
 """
 
 from __future__ import annotations
@@ -62,27 +62,34 @@ def _of(closed: ClosedJaxpr, equation: JaxprEqn, known: Known) -> list[Number]:
     given = list(dict.fromkeys(x for x in equation.invars if isinstance(x, Var)))
     alone = closed.jaxpr.replace(constvars=[], invars=given, outvars=equation.outvars, eqns=[equation])
     z, x, e = jaxpr_as_fun(ClosedJaxpr(alone, ())), [known[a][0] for a in given], [known[a][1] for a in given]
-    return [(out, _error(partial(_output, z, k), name, out, x, e)) for k, out in enumerate(z(*x))]
+    return [
+        (out, _error(partial(_output, z, k), bool(functions), name, out, x, e)) for k, out in enumerate(z(*x))
+    ]
 
 
 def _output(z: Callable[..., list[Array]], k: int, *x: Array) -> Array:
     return z(*x)[k]
 
 
-def _error(z: Callable[..., Array], name: str, out: Array, x: list[Array], e: list[Array]) -> Array:
+def _error(
+    z: Callable[..., Array], whole: bool, name: str, out: Array, x: list[Array], e: list[Array]
+) -> Array:
     if not jnp.issubdtype(out.dtype, jnp.floating):
         return jnp.zeros(out.shape)
-    error = jnp.zeros_like(out) if name in EXACT else jnp.abs(out)
-    if name in BRANCHES:
-        return error
+    own = jnp.zeros_like(out) if name in EXACT else jnp.abs(out)
     if name == "dot_general":  # a sum, which may cancel
         x = [jnp.abs(y) for y in x]
-    for i, y in enumerate(x):
-        if jnp.issubdtype(y.dtype, jnp.floating):
-            error = error + jnp.abs(jax.jvp(partial(_with, z, x, i), (y,), (e[i],))[1])
-    return error
+    real = [i for i, y in enumerate(x) if jnp.issubdtype(y.dtype, jnp.floating)]
+    try:
+        for some in [real] if whole else [[i] for i in real]:
+            along = partial(_with, z, x, some)
+            own = own + jnp.abs(jax.jvp(along, [x[i] for i in some], [e[i] for i in some])[1])
+    except (NotImplementedError, TypeError, ValueError):  # an operation without a derivative
+        return jnp.abs(out)
+    return own
 
 
-def _with(z: Callable[..., Array], x: list[Array], i: int, y: Array) -> Array:
-    """z with y in the place of x_i."""
-    return z(*x[:i], y, *x[i + 1 :])
+def _with(z: Callable[..., Array], x: list[Array], some: list[int], *y: Array) -> Array:
+    """z with others in the place of some x_i."""
+    given = dict(zip(some, y, strict=True))
+    return z(*(given.get(i, a) for i, a in enumerate(x)))

@@ -20,7 +20,7 @@ from noslip.geometry.bracket import Bracket, Chart, MiddlePoint, Point, refusal
 from noslip.geometry.frame_free import FreeBracket
 from noslip.geometry.frames import Frame
 from noslip.geometry.polar import PolarBracket
-from noslip.integrators.base import ROUNDINGS, Integrator, Observation, Sum, of_positions
+from noslip.integrators.base import ROUNDINGS, Integrator, Observation, Sum, round_off
 from noslip.integrators.families import frame_free
 from noslip.integrators.families.bracket_state import PAST, BracketState, energy_size, followed
 from noslip.numerics.discrete_gradients import noise
@@ -32,6 +32,16 @@ if TYPE_CHECKING:
 WILD = 0.25  # an extrapolated increment that differs from the last one by this part of z is not believed
 EXTRAPOLATION = np.array([(-1) ** k * math.comb(PAST, k + 1) for k in range(PAST)], dtype=float)
 FRAMES = (*frames.FRAMES, "none")
+
+
+def scales(point: Point, d: Array, h: Array) -> tuple[Array, Array]:
+    """Sizes of (q, rho) in the kinetic metric, so that no choice of units matters, and K: with K twice the
+    kinetic energy, rho_a can be sqrt(K G_aa) and q_i can move by h sqrt(K) |row i of X / sqrt(G)|."""
+    n, X = point.q.size, point.X
+    G = jnp.sum(X * (point.frame.system.mass_matrix(point.q) @ X), axis=0)
+    kinetic = jnp.sum((point.rho**2 + d[n:] ** 2) / G)
+    reach = jnp.abs(h) * jnp.sqrt(kinetic * jnp.sum(X**2 / G, axis=1))
+    return jnp.concatenate([jnp.abs(point.q) + reach, jnp.sqrt(kinetic * G)]), kinetic
 
 
 class OnDStar(Integrator):
@@ -99,8 +109,7 @@ class OnDStar(Integrator):
         d = h * point.apply(point.gradient()) + h * point.force(t)
         past = jnp.broadcast_to(d, (PAST, *self.stage_shape, d.size))
         energy = Sum.start(point.energy())
-        sums = Sum.start(t), Sum.start(q), Sum.start(point.rho), energy
-        return _at(point, *sums, d, past, signs, h, point.gradient())
+        return _at(point, Sum.start(t), Sum.start(q), Sum.start(point.rho), energy, d, past, signs, h)
 
     def history(self, state: BracketState) -> Array:
         return state.past
@@ -115,28 +124,15 @@ class OnDStar(Integrator):
         return jnp.where(wild, last, ahead)
 
     def scale(self, system: System, state: BracketState, guess: Array, h: Array) -> Array:
-        sizes = state.scale
-        if system.force is not None:
-            sizes = sizes + self._pushed(system, state, h)
-        return jnp.broadcast_to(sizes, guess.shape)
+        return jnp.broadcast_to(state.scale, guess.shape)
 
     def grain(self, system: System, state: BracketState, guess: Array, h: Array) -> Array:
-        q, M = state.q.value, system.mass_matrix(state.q.value)
-        v, _ = of_positions(system, q, h)
-        momenta = jnp.diagonal(M) * v
-        if self.form(system) is None:
-            momenta = jnp.abs(self._frame(system, state.signs, q, h * state.v)(q)).T @ momenta
-        moved = jnp.abs(h) * v + ROUNDINGS * jnp.abs(q)
-        return jnp.broadcast_to(jnp.concatenate([moved, momenta]), guess.shape)
-
-    def _pushed(self, system: System, state: BracketState, h: Array) -> Array:
-        """What `force` may move z by in a step. It may come to a body that rests, and the reaction may
-        balance it, but for round-off of its size."""
-        q, v, t = state.q.value, state.v, state.t.value
-        impulse = jnp.abs(h * system.applied_force(q, v, t))
-        free = self.form(system) is not None
-        rho = impulse if free else jnp.abs(self._frame(system, state.signs, q, h * v)(q)).T @ impulse
-        return jnp.concatenate([jnp.abs(h) * impulse / jnp.diagonal(system.mass_matrix(q)), rho])
+        q, free = state.q.value, self.form(system) is not None
+        v, _ = round_off(system, q, state.v, h)
+        p = jnp.diagonal(system.mass_matrix(q)) * v
+        rho = p if free else jnp.abs(self._frame(system, state.signs, q, h * state.v)(q)).T @ p
+        moved = ROUNDINGS * jnp.abs(q) + jnp.abs(h) * v
+        return jnp.broadcast_to(jnp.concatenate([moved, rho]), guess.shape)
 
     def update(self, system: System, state: BracketState, x: Array, h: Array) -> BracketState:
         """For methods whose unknown is the increment, and in which `force` acts at the midpoint."""
@@ -160,7 +156,7 @@ class OnDStar(Integrator):
             rho, past = _turned(old, signs, q.value, rho, past)
         bracket = Bracket(self._frame(system, signs, q.value, d[:n]))
         point = bracket.at(jnp.concatenate([q.value, rho.value]))
-        return _at(point, state.t.plus(h), q, rho, energy, d, past, signs, h, state.gradient)
+        return _at(point, state.t.plus(h), q, rho, energy, d, past, signs, h)
 
     def landed(self, system: System, state: BracketState, d: Array, h: Array) -> Array:
         """The increment of the state's (q, rho) that d means."""
@@ -181,27 +177,16 @@ def work(system: System, visits: Iterable[tuple[MiddlePoint, Array, Array, float
 
 
 def _at(
-    point: Point, t: Sum, q: Sum, rho: Sum, energy: Sum, d: Array, past: Array, signs: Array, h: Array,
-    before: Array,
-) -> BracketState:  # fmt: skip
-    """The state at a point, reached by d from where the gradient was another one, with what is evaluated
-    there once per step.
-
-    Sizes are those of the kinetic metric, so that no choice of units matters: with K twice the kinetic
-    energy, rho_a can be sqrt(K G_aa) and q_i can move by h sqrt(K) |row i of X / sqrt(G)|. The impulse of
-    dH/dq counts as well: the reaction may balance it, but for round-off of its size."""
-    n, X, system, gradient = point.q.size, point.X, point.frame.system, point.gradient()
-    M = system.mass_matrix(point.q)
-    G = jnp.sum(X * (M @ X), axis=0)
-    K = jnp.sum((point.rho**2 + d[n:] ** 2) / G)
+    point: Point, t: Sum, q: Sum, rho: Sum, energy: Sum, d: Array, past: Array, signs: Array, h: Array
+) -> BracketState:
+    """The state at a point, reached by d, with what is evaluated there once per step."""
+    system = point.frame.system
+    scale, kinetic = scales(point, d, h)
     S = energy_size(system, q.value, energy, jnp.dot(point.rho, point.y))
-    level, f = noise(S, K), (gradient + before)[:n] / 2
+    level = noise(S, kinetic)
     if system.force is not None:
-        energy = followed(energy, point.energy(), level)
-    K = K + h**2 * jnp.sum(f**2 / jnp.diagonal(M))
-    reach = jnp.abs(h) * jnp.sqrt(K * jnp.sum(X**2 / G, axis=1))
-    scale = jnp.concatenate([jnp.abs(point.q) + reach, jnp.sqrt(K * G)])
-    return BracketState(t, q, rho, point.v, energy, gradient, level, scale, past, signs, None)
+        energy = followed(energy, point.energy(), S, level)
+    return BracketState(t, q, rho, point.v, energy, point.gradient(), level, scale, past, signs, None)
 
 
 def _turned(old: Bracket, signs: Array, q: Array, rho: Sum, past: Array) -> tuple[Sum, Array]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 
 from noslip.geometry.frame_free import rounding_of_potential
-from noslip.numerics.discrete_gradients import noise
+from noslip.numerics.discrete_gradients import NOISE, noise
 from noslip.numerics.pytrees import pytree
 from noslip.numerics.sums import Sum
 from noslip.system import System
@@ -62,11 +62,11 @@ def _noise(system: System, state: BracketState) -> Array:
     the gradient, and taken together with the change of p it would hide that a body hardly moves."""
     S = energy_size(system, state.q.value, state.energy, jnp.dot(state.rho.value, state.v))
     squares = [jnp.sum(x.reshape(2, -1) ** 2, axis=1) for x in (state.gradient, state.past[0])]
-    return noise(S, jnp.sqrt(jnp.dot(*squares)))
+    return noise(S, jnp.sqrt(lax.stop_gradient(jnp.dot(*squares))))
 
 
-def followed(energy: Sum, H: Array, level: Array) -> Sum:
+def followed(energy: Sum, H: Array, S: Array, level: Array) -> Sum:
     """The energy that a state with a `force` must have: H where they differ by noise alone. A body that
     friction stops has nothing to lose in the end, and would be pushed about by what it ought to have lost."""
-    stops = jnp.abs(H - energy.value) <= level
+    stops = (jnp.abs(H - energy.value) <= level) & (level > 0.99 * NOISE * S)
     return Sum(jnp.where(stops, H, energy.value), jnp.where(stops, 0.0, energy.low))

@@ -22,7 +22,7 @@ from jax import Array
 
 from noslip.geometry.holonomic import kept_rates
 from noslip.integrators.base import Integrator, Observation, Sum, inside
-from noslip.integrators.families.states import Unknown, VelocityState, kinetic_scale, position_grain
+from noslip.integrators.families.states import Unknown, VelocityState, kinetic_grain, kinetic_scale
 from noslip.numerics.linear import spd_solve
 from noslip.numerics.pytrees import PyTree
 from noslip.numerics.sums import average
@@ -80,7 +80,7 @@ class Generating(Integrator):
         return one.d if system.rows == system.m else Unknown(one.d, one.lam[system.m :])
 
     def grain(self, system: System, state: VelocityState, guess: PyTree, h: Array) -> PyTree:
-        one = position_grain(system, state, h)
+        one = kinetic_grain(system, state, state.v.value, h)
         return one.d if system.rows == system.m else Unknown(one.d, one.lam[system.m :])
 
     def residual(self, system: System, state: VelocityState, x: PyTree, h: Array) -> PyTree:

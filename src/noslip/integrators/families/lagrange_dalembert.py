@@ -14,7 +14,7 @@ from jax import Array
 
 from noslip.engine.translate import depends_on
 from noslip.integrators.base import Integrator, Observation
-from noslip.integrators.families.states import Unknown, VelocityState, kinetic_scale, position_grain
+from noslip.integrators.families.states import Unknown, VelocityState, kinetic_grain, kinetic_scale
 
 if TYPE_CHECKING:
     from noslip.system import System
@@ -42,7 +42,7 @@ class LagrangeDAlembert(Integrator):
         return kinetic_scale(system.at(state.t.value), state.q.value, state.v.value, guess.d, h)
 
     def grain(self, system: System, state: VelocityState, guess: Unknown, h: Array) -> Unknown:
-        return position_grain(system, state, h)
+        return kinetic_grain(system, state, state.v.value, h)
 
     def update(self, system: System, state: VelocityState, x: Unknown, h: Array) -> VelocityState:
         v, t = state.v.plus(x.d), state.t.plus(h)

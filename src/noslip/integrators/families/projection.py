@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 
 from noslip.engine.backends.numpy_rows import evaluate_anyhow
 from noslip.geometry.bracket import Chart
@@ -84,7 +84,8 @@ def completed(
     sizes = jnp.sqrt(squares)
     sizes = jnp.where(sizes > 0, sizes, 1.0)
     last = extra[0, targets.size :]
-    levels = noise(jnp.abs(targets), squares * jnp.dot(last, bracket.dual(last))) / sizes
+    exchanged = jnp.sqrt(lax.stop_gradient(squares * jnp.dot(last, bracket.dual(last))))
+    levels = noise(jnp.abs(targets), exchanged) / sizes
     inherited = {name: getattr(state, name) for name in BracketState.__dataclass_fields__}
     return ProjectedState(
         **inherited, targets=targets, normals=B / sizes[:, None], sizes=sizes, levels=levels, extra=extra

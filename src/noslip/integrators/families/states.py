@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import jax.numpy as jnp
 from jax import Array
 
-from noslip.integrators.base import State, Sum, kinetic_sizes, of_positions, pytree
+from noslip.integrators.base import State, Sum, kinetic_sizes, pytree, round_off
 
 if TYPE_CHECKING:
     from noslip.system import System
@@ -57,9 +57,9 @@ class Stages:
         return cls(V, lam, one.d)
 
 
-def position_grain(system: System, state: State, h: Array) -> Unknown:
-    """What of an `Unknown` the last digits of the position decide."""
-    return Unknown(*of_positions(system.at(state.t.value), state.q.value, h))
+def kinetic_grain(system: System, state: State, v: Array, h: Array) -> Unknown:
+    """By how much round-off may move an `Unknown`."""
+    return Unknown(*round_off(system.at(state.t.value), state.q.value, v, h))
 
 
 def kinetic_scale(system: System, q: Array, v: Array, d: Array, h: Array) -> Unknown:

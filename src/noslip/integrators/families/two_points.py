@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from noslip.integrators.base import Integrator, Observation, Sum, pytree, replaced
-from noslip.integrators.families.states import Unknown, kinetic_scale, position_grain
+from noslip.integrators.families.states import Unknown, kinetic_grain, kinetic_scale
 
 if TYPE_CHECKING:
     from noslip.system import System
@@ -37,7 +37,7 @@ class TwoPoints(Integrator):
         return kinetic_scale(system.at(state.t.value), state.q.value, state.v, guess.d, h)
 
     def grain(self, system: System, state: TwoPointState, guess: Unknown, h: Array) -> Unknown:
-        return position_grain(system, state, h)
+        return kinetic_grain(system, state, state.v, h)
 
     def observe(self, state: TwoPointState) -> Observation:
         return Observation(state.t.value, state.q.value, state.v, state.lam, state.lam_t)
