@@ -36,11 +36,14 @@ PUT = re.compile(rf"insertelement {VECTOR} poison, double (%\S+), i64 0", re.ASC
 CALLED = re.compile(r"call <2 x double> @(llvm\.[\w.]+\.v2f64)\((.+)\)", re.ASCII)
 OURS = re.compile(rf"(?m)^(declare .*@{ONE}.*|@llvm\.compiler\.used = .*)\n", re.ASCII)
 NAME = re.compile(r"%[\w.-]+", re.ASCII)
+# values and blocks that have numbers for names: these must come in their order, which does not stay
+NUMBERED = re.compile(r"(?m)(%|^)(\d+)(?=\b(?!:)|:)", re.ASCII)
 
 
 def in_twins(text: str, multiply_add: str = RELAXED) -> str:
     """LLVM's text of a module that its passes have seen, with functions written so."""
-    first, *functions = re.split(r"(?m)^(?=define )", OURS.sub("", text))
+    named = NUMBERED.sub(r"\1.\2", OURS.sub("", text))
+    first, *functions = re.split(r"(?m)^(?=define )", named)
     written = first + "".join(_Function(function, multiply_add).text() for function in functions)
     written = written.replace(f"@{TWO}(", f"@{multiply_add}(")
     called = {name: given.count(VECTOR) for name, given in CALLED.findall(written)}
